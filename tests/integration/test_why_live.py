@@ -131,10 +131,19 @@ def test_connections_that_share_a_pool_of_threads_are_counted(bench, running):
     assert lines["client"] == pytest.approx(1, abs=0.5), "none is on a CPU"
 
 
+@pytest.mark.parametrize("server", LISTED, indirect=True)
+def test_a_server_without_a_client_is_limited_by_nothing(server):
+    """MySQL keeps the threads of connections that have ended: they wait, and for no latch."""
+    ended(server)
+    done = mydyno("why", "--live", "--server-defaults", server.place.admin, "--seconds", 3)
+    assert done.returncode == 3
+    assert "no client was connected" in done.stderr
+
+
 def test_a_server_that_cannot_be_asked_is_answered(tmp_path):
     defaults = tmp_path / "client.cnf"
     defaults.write_text(f"[client]\nuser = nobody\nsocket = {tmp_path}/none.sock\n")
-    done = mydyno("why", "--live", "--server-defaults", defaults, "--seconds", 2)
+    done = mydyno("why", "--live", "--server-defaults", defaults, "--seconds", 3)
     assert done.returncode == 3
     assert "Traceback" not in done.stderr
     assert mydyno("why", "--live", "--server-defaults", tmp_path / "none").returncode == 2

@@ -309,11 +309,11 @@ def test_a_file_that_an_operator_has_edited_is_not_replaced(desk):
 
 def test_a_server_that_does_not_start_is_started_as_it_was(desk):
     first, values = desk.guest.state(), desk.values()
-    bad = '[mysqld]\ninnodb_data_file_path = "ibdata1:1G"\n'
+    bad = '[mysqld]\ninit_file = "/nonexistent"\n'
     words = desk.apply(bad, code=3)
     assert "does not start" in words
     assert "everything was restored" in words
-    assert "ibdata1" in words, "the log's last lines"
+    assert "Errcode: 2" in words, "the log's last lines"
     assert desk.values() == values
     desk.run("rollback", desk.guest.ssh, "--forget")
     assert desk.guest.state() == first

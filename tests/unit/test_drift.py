@@ -3,7 +3,7 @@
 import pytest
 
 from mydyno.audit.facts import ServerEvidence
-from mydyno.keep.drift import HostFiles, drift, paths, places_of
+from mydyno.keep.drift import HostFiles, drift, is_in_force, paths, places_of
 from mydyno.keep.forms import native
 from mydyno.keep.kept import Kept, KeptOn
 from mydyno.model import SpecError
@@ -90,6 +90,40 @@ def test_a_variable_that_was_set_and_one_that_another_file_sets():
     evidence, files = seen(files={path: "[mysqld]\nmax_connections = 300\n"}, start=(path,))
     row = next(r for r in drift(KEPT, evidence, files) if r.key == "mysqld.max_connections")
     assert (row.state, row.stored, row.where) == ("not stored", "300", f"{path}:2")
+
+
+def test_an_allocator_that_is_part_of_the_program_is_in_force_though_no_file_has_it():
+    variables = {"version_malloc_library": "bundled jemalloc"}
+    evidence, files = seen(variables=variables, host={"maps": "/usr/sbin/mariadbd"})
+    assert states(evidence, files)["alloc.library"] == "kept"
+    evidence, files = seen(host={"maps": "/usr/sbin/mysqld"})
+    assert states(evidence, files)["alloc.library"] == "not loaded"
+
+
+@pytest.mark.parametrize(
+    ("name", "wanted", "present", "is_there"),
+    [
+        ("thread_cache_size", "64", "9", False),
+        ("thread_cache_size", "64", "0", False),
+        ("thread_cache_size", "200", "100", False),
+        ("host_cache_size", "5000", "4096", False),
+        ("sort_buffer_size", "1000000", "999000", False),
+        ("sort_buffer_size", "1000000", "999424", True),
+        ("innodb_log_file_size", "100000000", "99999744", True),
+        ("thread_stack", "200000", "199680", True),
+        ("net_buffer_length", "20000", "19456", True),
+    ],
+)
+def test_only_a_size_is_in_force_as_the_server_rounds_it(name, wanted, present, is_there):
+    evidence, _ = seen()
+    assert is_in_force(f"mysqld.{name}", wanted, present, evidence) == is_there
+
+
+def test_a_sysctl_that_a_later_file_sets_is_lost_by_a_restart():
+    path = "/etc/sysctl.d/99-sysctl.conf"
+    evidence, files = seen(host={"sysctl_files": f"{path}\tvm.swappiness\t30\t1\n"})
+    row = next(r for r in drift(KEPT, evidence, files) if r.key == "kernel.sysctl.vm.swappiness")
+    assert (row.state, row.stored, row.where) == ("not stored", "30", path)
 
 
 def test_a_quota_and_a_pool_are_not_kept_at_another_value():

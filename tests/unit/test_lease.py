@@ -6,27 +6,31 @@ import msgspec
 import pytest
 
 from mydyno.audit.facts import ServerEvidence
-from mydyno.keep.drift import HostFiles
+from mydyno.cli import leases
+from mydyno.cli.apply import with_persisted
+from mydyno.host import Local
+from mydyno.host.protocol import Completed
+from mydyno.keep.drift import HostFiles, Remount, Scene
 from mydyno.keep.kept import Kept, KeptOn
 from mydyno.keep.lease import (
     Held,
     Lease,
     LeaseChange,
     LeaseNote,
-    Remount,
-    Scene,
     kept_leases,
     named_after,
     not_in_force,
     planned,
     refuse,
     refuse_another,
+    refuse_edited,
     refuse_foreign_files,
     undone,
 )
 from mydyno.keep.managers import managed_files, managers
 from mydyno.model import RefusedError, SpecError
 from mydyno.report.lease import render_leases, render_plan
+from mydyno.server.existing import Existing, ServerProcess
 
 UNIT = '[Service]\nExecStart=/bin/sh -c "exec mariadbd $MYSQLD_OPTS"\n'
 DIRECT = """[Service]
@@ -71,10 +75,12 @@ def seen(**changes):
 def scene(
     texts=None, *, unit=UNIT, dynamic=("max_connections",), values=None, environment=None, **of
 ):
-    """Return what a lease is planned from; `of` are `running`, `along` and the server's `maps`."""
+    """Return what a lease is planned from; `of` are fields of it, and outputs of the host."""
     files = HostFiles(values or {"/proc/sys/vm/swappiness": "60\n"})
-    remount = Remount("rw,relatime", "rw,noatime", ("mount", "forth"), ("mount", "back"))
-    there = seen(host={**HOST, "maps": of.pop("maps", "")})
+    commands = ("mount", "forth"), ("mount", "back")
+    remount = Remount("rw,relatime", "rw,noatime", *commands, exact=of.pop("exact", False))
+    shown = {name: of.pop(name) for name in ("maps", "mount", "sysctl_files") if name in of}
+    there = seen(host={**HOST, **shown})
     own = environment or {}
     return Scene(there, files, texts or {}, unit, own, frozenset(dynamic), remount, **of)
 
@@ -125,6 +131,22 @@ def test_a_kept_pair_is_undone_by_the_one_that_is_not_zero():
     assert (change.place, change.wanted) == ("/proc/sys/vm/dirty_ratio", "20")
     assert change.along == {"/proc/sys/vm/dirty_bytes": "8192"}
     assert len(plan.rows) == 2
+
+
+HUGE = "/sys/kernel/mm/transparent_hugepage/enabled"
+FREE = "/proc/sys/vm/min_free_kbytes"
+
+
+def test_free_memory_that_huge_pages_move_is_restored_after_them():
+    """The kernel moves it with each change, so a value that is set before is lost."""
+    values = {HUGE: "always madvise [never]\n", FREE: "11264\n"}
+    along = {"kernel.thp": {"kernel.sysctl.vm.min_free_kbytes": ["11264"]}}
+    settings = {"kernel__thp": "always", "kernel__sysctl__vm__min_free_kbytes": "67584"}
+    plan = planned(kept(**settings), {}, scene(values=values, along=along))
+    assert [(change.place, change.along) for change in plan.trial] == [
+        (HUGE, {FREE: "11264"}),
+        (FREE, {}),
+    ]
 
 
 QUEUE = "/sys/block/sdc/queue"
@@ -247,6 +269,26 @@ def test_a_value_that_would_split_is_refused():
         planned(kept(mysqld__innodb_data_file_path="a b"), {}, scene())
 
 
+def test_a_first_value_that_no_undo_could_give_to_the_unit_is_refused_before_it_is_kept():
+    there = replace(scene(), seen=seen(variables={"ft_stopword_file": "/a b"}))
+    with pytest.raises(RefusedError, match=r"'/a b' cannot be given to the server's unit"):
+        planned(kept(mysqld__ft_stopword_file="/words"), {}, there)
+
+
+def test_options_that_a_drop_in_would_not_reach_are_refused_before_the_restart():
+    """Those of an EnvironmentFile= win over Environment=, and wait for no start of ours."""
+    wanted = kept(mysqld__innodb_log_buffer_size="32M")
+    there = scene(running={"MYSQLD_OPTS": "--theirs"})
+    with pytest.raises(RefusedError, match=r"mariadb.service: the server's MYSQLD_OPTS is not"):
+        planned(wanted, {}, there)
+    of_a_lease = {**there.running, "MYDYNO_LEASE": "l-1"}
+    for good in (
+        replace(there, environment=there.running),
+        replace(there, running=of_a_lease),
+    ):
+        assert planned(wanted, {}, good).restart
+
+
 def test_the_binary_log_is_switched_and_not_named():
     plan = planned(kept(mysqld__log_bin="ON"), {}, scene())
     assert '--log_bin"' in plan.trial[0].wanted
@@ -308,6 +350,41 @@ def test_a_bound_rises_before_what_it_bounds_and_falls_after_it():
         assert (names[0] == "innodb_io_capacity_max") == (own == "5000")
 
 
+PAGES = {"innodb_max_dirty_pages_pct": "50", "innodb_max_dirty_pages_pct_lwm": "20"}
+
+
+def test_a_lower_bound_falls_before_what_it_bounds_and_rises_after_it():
+    there = replace(scene(dynamic=PAGES), seen=seen(variables=PAGES))
+    for most, least in (("90", "60"), ("10", "5")):
+        settings = dict(zip(PAGES, (most, least), strict=True))
+        wanted = kept(**{f"mysqld__{name}": value for name, value in settings.items()})
+        names = [one.place for one in planned(wanted, {}, there).trial]
+        assert (names[0] == "innodb_max_dirty_pages_pct_lwm") == (most == "10")
+
+
+def test_a_bound_that_the_server_would_move_is_restored_with_what_it_bounds():
+    first, along = "mysqld.innodb_io_capacity_max", {}
+    along["mysqld.innodb_io_capacity"] = {first: ["2000"]}
+    there = replace(scene(dynamic=POOL, along=along), seen=seen(variables=POOL))
+    plan = planned(kept(mysqld__innodb_io_capacity="20K"), {}, there)
+    assert [(one.place, one.before, one.wanted) for one in plan.trial] == [
+        ("innodb_io_capacity_max", "2000", "40960"),
+        ("innodb_io_capacity", "1000", "20480"),
+    ]
+    assert plan.along == {first: "2000"}
+    assert [row.key for row in plan.rows] == ["mysqld.innodb_io_capacity"]
+
+
+def test_a_bound_stays_with_a_variable_that_somebody_has_set_since_it_was_kept():
+    now = {**POOL, "innodb_io_capacity": "7000", "innodb_io_capacity_max": "40000"}
+    there = replace(scene({OPTIONS: "text"}, dynamic=POOL), seen=seen(variables=now))
+    top = noted(LeaseNote({"mysqld.innodb_io_capacity": "20000"}))
+    first = kept(mysqld__innodb_io_capacity="200", mysqld__innodb_io_capacity_max="2000")
+    plan = undone(top, first, there)
+    assert plan.trial == []
+    assert plan.left == {"mysqld.innodb_io_capacity": "7000"}
+
+
 LATER = "!includedir /etc/mysql/mariadb.conf.d\n[mysqld]\nmax_connections=500\n"
 
 
@@ -321,6 +398,23 @@ def test_what_would_win_over_the_file_that_keeps_it_is_named():
     assert planned(wanted, {}, replace(scene(), seen=seen(**read))).rows
     with pytest.raises(RefusedError, match="gives --max_connections in its command"):
         planned(wanted, {}, scene(unit=f"{DIRECT.rstrip()} --max-connections=9\n"))
+
+
+def test_what_the_servers_process_was_given_wins_over_files_too():
+    wanted = kept(mysqld__max_connections="300")
+    there = scene(words=["/usr/sbin/mariadbd", "--max-connections=9"])
+    with pytest.raises(RefusedError, match="gives --max_connections in its command"):
+        planned(wanted, {}, there)
+    assert planned(wanted, {}, replace(there, running={"MYDYNO_LEASE": "l-1"})).rows
+
+
+def test_a_sysctl_that_a_later_file_sets_to_another_value_is_named():
+    wanted, path = kept(kernel__sysctl__vm__swappiness="1"), "/etc/sysctl.d/99-sysctl.conf"
+    row = f"{path}\tvm/swappiness\t%s\t60\n"
+    with pytest.raises(RefusedError, match=f"^{path}: is read after /etc/sysctl.d/90-mydyno.conf"):
+        planned(wanted, {}, scene(sysctl_files=row % 30))
+    for good in (row % 1, (row % 30).replace("99-", "10-"), (row % 30).replace("swappi", "happi")):
+        assert planned(wanted, {}, scene(sysctl_files=good)).rows
 
 
 def test_a_text_that_differs_is_not_taken_for_the_same():
@@ -345,6 +439,17 @@ def test_a_mount_is_remounted_and_its_line_edited():
     assert plan.rows[0].cost == "remount"
 
 
+def test_an_option_that_a_kept_mount_added_is_taken_away_with_it():
+    """All first options are there beside it, so that nothing seems to be left to do."""
+    there = scene({OPTIONS: "text"}, mount="ext4 rw,relatime,discard", exact=True)
+    first, top = kept(fs__mount="relatime,rw"), noted(LeaseNote({"fs.mount": "discard"}))
+    plan = undone(top, first, there)
+    assert [(change.kind, change.place) for change in plan.trial] == [("mount", "/data")]
+    assert plan.left == {}
+    assert not_in_force(plan.rows, first, there)
+    assert not_in_force(plan.rows, first, scene(mount="ext4 rw,relatime", exact=True)) == []
+
+
 @pytest.mark.parametrize(
     ("key", "error", "words"),
     [
@@ -363,6 +468,125 @@ def test_a_persisted_variable_is_refused():
     persisted = seen(origins={"max_connections": ("persisted", "/var/lib/mysql/mysqld-auto.cnf")})
     with pytest.raises(RefusedError, match="RESET PERSIST max_connections"):
         refuse(kept(mysqld__max_connections="300"), persisted)
+
+
+@pytest.mark.parametrize(
+    ("name", "step"),
+    [
+        ("datadir", "use mydyno move$"),
+        ("innodb_undo_directory", "change it on a copy of the data$"),
+        ("innodb_page_size", "change it on a copy of the data$"),
+        ("keyring_file_data", "change it on a copy of the data$"),
+    ],
+)
+def test_other_files_are_not_put_on_trial(name, step):
+    """A revert would start the server on the old ones: every commit of the trial was lost."""
+    with pytest.raises(RefusedError, match=f"without what was committed on trial; {step}"):
+        refuse(kept(**{f"mysqld__{name}": "x"}), seen(variables={name: "/old"}))
+
+
+REDO = {"innodb_redo_log_capacity": "104857600"}
+
+
+def test_a_redo_log_of_the_old_options_is_not_shrunk_by_a_revert():
+    wanted = kept(mysqld__innodb_redo_log_capacity="8G")
+    status = {"Innodb_redo_log_capacity_resized": str(4 << 30)}
+    follows = seen(variables=REDO, looks=({}, status))
+    with pytest.raises(RefusedError, match="SET GLOBAL innodb_redo_log_capacity = 4294967296 "):
+        refuse(wanted, follows)
+    with pytest.raises(RefusedError, match="innodb_redo_log_capacity = its size in bytes first"):
+        refuse(wanted, seen(variables=REDO))
+    refuse(wanted, seen(variables=REDO, looks=({}, dict.fromkeys(status, "104857600"))))
+    set_there = {"innodb_redo_log_capacity": ("dynamic", "")}
+    refuse(wanted, msgspec.structs.replace(follows, origins=set_there))  # it is being resized
+
+
+class Shown:
+    """A host that shows an output where a command has a word of it; no file is there."""
+
+    name = "db1"
+
+    def __init__(self, outputs):
+        self.outputs = outputs
+
+    def run(self, action, *, timeout_s=60.0):
+        text = f"{' '.join(action.argv)} {(action.stdin or b'').decode()}"
+        found = next((out for word, out in self.outputs.items() if word in text), "")
+        return Completed(action, int(action.argv[0] == "test"), found.encode(), b"")
+
+
+def existing(flavour="mariadb", version=(10, 11, 6), **outputs):
+    """Return a server on a host that shows these outputs."""
+    process = ServerProcess(1, "mariadbd", ["--given"])
+    return Existing(Shown(outputs), ("client",), flavour, version, "", "", "/data", process)
+
+
+def test_a_variable_that_was_persisted_since_the_start_is_refused():
+    """Its origin is DYNAMIC, or that of the start, until the server reads its file again."""
+    there = existing("mysql", (8, 0, 33), persisted_variables="max_connections\n")
+    dynamic = seen(origins={"max_connections": ("dynamic", "")})
+    wanted = kept(mysqld__max_connections="300")
+    refuse(wanted, dynamic)
+    with pytest.raises(RefusedError, match="RESET PERSIST max_connections"):
+        refuse(wanted, with_persisted(there, dynamic))
+    assert with_persisted(existing(persisted_variables="no such table\n"), dynamic) == dynamic
+
+
+def test_what_moves_along_is_read_with_a_host():
+    there = existing(
+        **{"grep -sH": f"{HUGE}:always [madvise] never\n{FREE}:67584\n", "show -p": "A=b\n"}
+    )
+    wanted = kept(kernel__thp="never", mysqld__innodb_io_capacity="20000")
+    look = seen(variables=POOL)
+    found = leases.scene_of(there, look, wanted, wanted)
+    assert found.along == {
+        "kernel.thp": {"kernel.sysctl.vm.min_free_kbytes": ["67584"]},
+        "mysqld.innodb_io_capacity": {"mysqld.innodb_io_capacity_max": ["2000"]},
+    }
+    assert (found.words, found.environment) == (["--given"], {"A": "b"})
+    least = {"innodb_max_dirty_pages_pct": "5", "innodb_io_capacity": "300"}
+    low = kept(**{f"mysqld__{name}": value for name, value in least.items()})
+    pages = seen(variables={**POOL, **PAGES})
+    lwm = {"mysqld.innodb_max_dirty_pages_pct_lwm": ["20"]}
+    found = leases.scene_of(there, pages, low, low)
+    assert found.along == {"mysqld.innodb_max_dirty_pages_pct": lwm}
+
+
+def test_an_undo_remounts_with_the_first_options_and_no_other():
+    now = '{"filesystems": [{"fstype": "ext4", "options": "rw,relatime,discard", "target": "/d"}]}'
+    there = existing(**{"--json": now, "--mountpoint": "rw,relatime,discard\n"})
+    first = kept(fs__mount="relatime,rw")
+    remount = leases.scene_of(there, seen(), first, first, [OPTIONS]).remount
+    assert (remount.before, remount.exact) == ("rw,relatime,discard", True)
+    assert (remount.forth[-2], remount.back[-2]) == (
+        "remount,nodiscard,relatime,rw",
+        "remount,discard,relatime,rw",
+    )
+    assert not leases.scene_of(there, seen(), first, first).remount.exact
+
+
+@pytest.mark.parametrize("change", ["nothing", "file", "folder", "link"])
+def test_a_guard_that_others_can_change_is_not_run(tmp_path, monkeypatch, change):
+    guard = tmp_path / "mydyno-guard"
+    guard.write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\necho '[]'\n")
+    guard.chmod(0o777 if change == "file" else 0o755)
+    tmp_path.chmod(0o777 if change == "folder" else 0o755)
+    if change == "link":
+        guard = tmp_path / "link"
+        guard.symlink_to("/bin/true")
+    monkeypatch.setattr(leases, "GUARD", str(guard))
+    if change == "nothing":
+        assert leases.leases_of(Local()) == []
+        return
+    with pytest.raises(RefusedError, match=r"root would run it, and .* can "):
+        leases.leases_of(Local())
+    assert not (tmp_path / "ran").exists()
+
+
+def noted(note):
+    """Return a kept lease with a note."""
+    one = held(1)
+    return msgspec.structs.replace(one, lease=msgspec.structs.replace(one.lease, note=note))
 
 
 def held(number, state="kept", undoes="", **fields):
@@ -401,6 +625,21 @@ def test_an_export_that_was_copied_is_not_overwritten():
         refuse_foreign_files({OPTIONS: "text"}, [held(1, "reverted")])
 
 
+def test_a_kept_file_that_an_operator_has_edited_is_not_replaced():
+    """By the latest lease that wrote it; one that was left at its confirm is the operator's."""
+    stored = [LeaseChange("file", OPTIONS, "text", "later")]
+    lease = msgspec.structs.replace(held(2).lease, stored=stored)
+    later = msgspec.structs.replace(held(2), lease=lease)
+    edited = [LeaseChange("file", OPTIONS, "text and more", "new")]
+    with pytest.raises(RefusedError, match=f"^{OPTIONS}: somebody has changed it since"):
+        refuse_edited(edited, [held(1)])
+    with pytest.raises(RefusedError, match="somebody has changed it since"):
+        refuse_edited([msgspec.structs.replace(edited[0], before="text")], [held(1), later])
+    refuse_edited(edited, [held(1, left=[OPTIONS])])
+    refuse_edited([msgspec.structs.replace(edited[0], before="later")], [held(1), later])
+    refuse_edited([LeaseChange("file", "/etc/new", None, "new")], [held(1)])
+
+
 def test_a_host_keeps_the_settings_of_one_disk():
     first = kept(block__read_ahead_kb="128")
     note = LeaseNote({"block.read_ahead_kb": "512"}, target=replace(TARGET, disk="sdb", serial="b"))
@@ -424,7 +663,8 @@ def test_a_kept_file_that_was_edited_is_not_restored():
     assert plan.trial[0].wanted == "200"
     with pytest.raises(RefusedError, match="somebody has changed it"):
         undone(held(1), first, scene({OPTIONS: "text and more"}))
-    assert undone(held(1, left=[OPTIONS]), first, scene({})).stored == []
+    assert undone(held(1, left=[OPTIONS]), first, scene({OPTIONS: "theirs"})).stored == []
+    assert undone(held(1), first, scene({})).stored == []  # its first text was restored by hand
 
 
 def test_what_is_not_in_force_afterwards_is_named():

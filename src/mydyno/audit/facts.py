@@ -15,12 +15,11 @@ from importlib.resources import files
 import msgspec
 
 from mydyno.audit.expression import Value
-from mydyno.audit.host_facts import listed, of_host, plain
+from mydyno.audit.host_facts import allocator, listed, of_host, plain
 from mydyno.audit.memory import Get, Memory, getter, memory_of
 from mydyno.audit.option_files import Option, every, groups, number, written
 from mydyno.stack.flavours import known_as
 from mydyno.stack.known import granted
-from mydyno.stack.known.allocators import ALLOCATORS
 
 Version = tuple[int, ...]
 
@@ -103,9 +102,8 @@ def facts(seen: ServerEvidence) -> ServerFacts:
     last = {option.name: option for option in options}
     values |= {f"file.{name}": plain(option.value) for name, option in last.items()}
     values |= of_host(seen.host)
-    contained = str(values.get("var.version_malloc_library", ""))
-    if named := [name for name in ALLOCATORS if name in contained]:
-        values["process.allocator"] = named[0]  # one that is part of the program is in no maps
+    if name := allocator(seen.host, seen.variables):
+        values["process.allocator"] = name
     values |= _derived(seen, values)
     values |= _removed(seen, {one.name: one for one in options if not one.loose})
     differences = _differences(seen, last)

@@ -66,8 +66,14 @@ def cpu_quota(host: Mapping[str, str]) -> dict[str, str]:
     return quota_text(None if found[1] == "max" else int(found[1]), int(found[2]))
 
 
-def allocator(host: Mapping[str, str]) -> str:
-    """Return the allocator in the maps of the server's process; ``""`` where they were not read."""
+def allocator(host: Mapping[str, str], variables: Mapping[str, str]) -> str:
+    """Return the allocator of the server's process; ``""`` where its maps were not read.
+
+    MariaDB names one that is part of the program, which is in no maps.
+    """
+    contained = variables.get("version_malloc_library", "")
+    if named := [name for name in ALLOCATORS if name in contained]:
+        return named[0]
     if "maps" not in host:
         return ""
     return next((name for name in ALLOCATORS if name in host["maps"]), GLIBC)
@@ -95,8 +101,6 @@ def of_host(host: Mapping[str, str]) -> dict[str, Value]:
     found |= _of_mount(host.get("mount", ""))
     if host.get("unit", "").strip():
         found["host.unit"] = host["unit"].strip()
-    if name := allocator(host):
-        found["process.allocator"] = name
     return found | _of_files(host, found)
 
 

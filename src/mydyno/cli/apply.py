@@ -53,6 +53,7 @@ from mydyno.keep.lease import (
     planned,
     refuse,
     refuse_another,
+    refuse_edited,
     refuse_foreign_files,
     stored_places,
 )
@@ -68,6 +69,7 @@ from mydyno.model import (
 from mydyno.model.text import duration_s
 from mydyno.report import units
 from mydyno.report.lease import render_plan
+from mydyno.server.client import query
 from mydyno.server.existing import Existing
 from mydyno.server.place import Identity
 from mydyno.server.programs import PATH, refuse_foreign
@@ -78,6 +80,7 @@ from mydyno.stack.protocol import full_key, split
 from mydyno.testbed.lock import beside_no_campaign, open_campaigns
 
 _SHORTEST_S, _LONGEST_S = 10.0, 7 * 86400.0
+_PERSISTED = "SELECT variable_name FROM performance_schema.persisted_variables;"
 _IDS = r"s/^[UG]id:\s*\([0-9]*\).*/\1/p"  # the real user and group
 
 Source = Annotated[
@@ -177,7 +180,7 @@ def _planned(
     leases = leases_of(existing.host)
     refuse_open(leases)
     kept = _with_quota(_on(wanted, existing, seen))
-    refuse(kept, seen)
+    refuse(kept, with_persisted(existing, seen))
     refuse_another(kept, leases)
     if kept.of("mysqld"):
         refuse_shared(existing)
@@ -186,8 +189,18 @@ def _planned(
     scene = scene_of(existing, seen, kept, every)
     refuse_foreign_files({p: scene.texts.get(p) for p in stored_places(every)}, leases)
     plan = planned(kept, already, scene)
+    refuse_edited(plan.stored, leases)
     _refuse_managed(plan, seen)
     return kept, already, plan
+
+
+def with_persisted(existing: Existing, seen: ServerEvidence) -> ServerEvidence:
+    """Return it with what is persisted since the server's start, whose origin it does not show."""
+    if not quirks(existing.flavour, existing.version).persists:
+        return seen
+    names = [name for (name,) in query(existing.host, existing.argv, _PERSISTED, 60.0)]
+    persisted = dict.fromkeys(names, ("persisted", ""))
+    return msgspec.structs.replace(seen, origins={**seen.origins, **persisted})
 
 
 def _with_quota(kept: Kept) -> Kept:

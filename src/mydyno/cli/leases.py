@@ -20,15 +20,13 @@ from mydyno.audit.facts import ServerEvidence
 from mydyno.cli.audit import gathered
 from mydyno.host import Host, ask, packaged_program, reach
 from mydyno.host.files import distrust
-from mydyno.keep.drift import HostFiles, value_places
+from mydyno.keep.drift import HostFiles, Remount, Scene, value_places
 from mydyno.keep.kept import Kept
 from mydyno.keep.lease import (
     Held,
     Lease,
     LeaseNote,
     LeasePlan,
-    Remount,
-    Scene,
     kept_leases,
     named_after,
     not_in_force,
@@ -50,15 +48,18 @@ from mydyno.server.existing import (
     texts_of,
 )
 from mydyno.stack.block import CHOICES, Block
-from mydyno.stack.fs import Fs
+from mydyno.stack.fs import Fs, canonical, missing
 from mydyno.stack.kernel import Kernel, units
-from mydyno.stack.known.variables import describe
+from mydyno.stack.known import normalise
+from mydyno.stack.known.variables import COMPANIONS, UPPER, describe
 from mydyno.stack.launch_file import pairs
 from mydyno.stack.protocol import IDENTITY
 
+_FREE = "sysctl.vm.min_free_kbytes"
 GUARD = "/usr/local/libexec/mydyno-guard"
 _NAME = "mydyno-guard"
 CONNECTS_S = 30.0  # threads of replication, after a restart
+_OURS = r'find "$1" -maxdepth 0 -type f ! -perm /022 \( -user 0 -o -user "$(id -u)" \)'
 _LONG_S = 7 * 86400.0  # the guard has limits of its own, those of the server's unit
 _REFUSED, _WRONG = RefusedError.exit_code, SpecError.exit_code
 
@@ -72,8 +73,21 @@ def who() -> str:
 
 
 def has_guard(host: Host) -> bool:
-    """Return whether the guard is on a host."""
-    return host.run(Action(("test", "-x", GUARD))).returncode == 0
+    """Return whether the guard is on a host; raise `RefusedError` for one that others can change.
+
+    Who could change it would have root run another program.
+    """
+    if host.run(Action(("test", "-x", GUARD))).returncode:
+        return False
+    problem = distrust(host, Path(GUARD).parent)
+    if not (problem or host.run(Action(("sh", "-c", _OURS, "look", GUARD))).stdout):
+        problem = "others than root can change it"
+    if problem:
+        raise RefusedError(
+            f"{GUARD}: root would run it, and {problem}; compare it with {_NAME} here, then give "
+            "it and its folder to root with mode 0755"
+        )
+    return True
 
 
 def leases_of(host: Host) -> list[Held]:
@@ -127,6 +141,7 @@ def install_guard(host: Host) -> None:
                 "root with mode 0755"
             )
         host.push(program, there)
+        host.run(Action(("chmod", "755", GUARD))).check()  # whoever built it
         host.run(Action(("sync", "-f", GUARD))).check()  # a lease rests on it
         if host.run(Action((GUARD, "--version"))).returncode:
             host.run(Action(("rm", "-f", GUARD)))
@@ -185,7 +200,7 @@ def scene_of(
     every: Kept,
     places: Sequence[str] | None = None,
 ) -> Scene:
-    """Return what a lease is planned from; `places` are files that it changes for good."""
+    """Return what a lease is planned from; `places` are the files that an undo restores."""
     host, unit = existing.host, unit_of(seen)
     shown = host.run(Action(("systemctl", "show", "-p", "Environment", "--value", unit))).stdout
     process = existing.process.pid if existing.process else 0
@@ -199,17 +214,31 @@ def scene_of(
         host.run(Action(("systemctl", "cat", unit))).check().stdout.decode(errors="replace"),
         pairs(shlex.split(shown.decode())),
         frozenset(name for name in names if name in known and known[name].dynamic),
-        _remount(host, kept) if "fs.mount" in kept.settings else None,
+        _remount(host, kept, exact=places is not None) if "fs.mount" in kept.settings else None,
         environment_of(host, process) or {},
-        _along(host, kept),
+        existing.process.words if existing.process else (),
+        {**_along(host, kept), **_bounds(kept, seen)},
     )
+
+
+def _bounds(kept: Kept, seen: ServerEvidence) -> dict[str, dict[str, list[str]]]:
+    """Return the bounds that a server moves with a variable, as `_along` does."""
+    found: dict[str, dict[str, list[str]]] = {}
+    for name, value in kept.of("mysqld").items():
+        bound = COMPANIONS.get(name, "")
+        with suppress(KeyError, ValueError):  # a server without it; what is no number it refuses
+            wanted, present = (float(normalise(v)) for v in (value, seen.variables[bound]))
+            if wanted > present if name in UPPER else wanted < present:
+                found[f"mysqld.{name}"] = {f"mysqld.{bound}": [seen.variables[bound]]}
+    return found
 
 
 def _along(host: Host, kept: Kept) -> dict[str, dict[str, list[str]]]:
     """Return what the kernel moves along with each setting, by full key, with present values.
 
-    Another scheduler resets its queue; of a sysctl in two units the other one becomes zero.  Raises
-    the error of the layer for a value that cannot be set there, or not be set back.
+    Another scheduler resets its queue; of a sysctl in two units the other one becomes zero; huge
+    pages move the free memory that is held ready.  Raises the error of the layer for a value that
+    cannot be set there, or not be set back.
     """
     found: dict[str, dict[str, list[str]]] = {}
     if block := kept.of("block"):
@@ -221,7 +250,8 @@ def _along(host: Host, kept: Kept) -> dict[str, dict[str, list[str]]]:
         now = ask(host, there.observe())
         there.plan(now, kernel)
         for key in kernel:
-            others = {other: now.get(other, "0") for other in units(key) if other != key}
+            moved = [_FREE] if key == "thp" else units(key)
+            others = {other: now.get(other, "0") for other in moved if other != key}
             found[f"kernel.{key}"] = {f"kernel.{k}": [v] for k, v in others.items() if v != "0"}
     return found
 
@@ -244,12 +274,19 @@ def _text(host: Host, place: str) -> str | None:
         raise RefusedError(f"{place}: is not UTF-8, so mydyno does not change it") from error
 
 
-def _remount(host: Host, kept: Kept) -> Remount:
+def _remount(host: Host, kept: Kept, *, exact: bool) -> Remount:
     """Return the commands that remount forth and back, as the layer plans them."""
-    layer = Fs(kept.target.mount, "")
-    forth, back = layer.remounts(ask(host, layer.observe()), kept.settings["fs.mount"])
-    wanted = next(word for word in forth if word.startswith("remount,"))
-    return Remount(_shown(host, kept), wanted.removeprefix("remount,"), forth, back)
+    layer, wanted = Fs(kept.target.mount, ""), kept.settings["fs.mount"]
+    now, shown = ask(host, layer.observe()), _shown(host, kept)
+    if exact:
+        silent = "" if missing(wanted, "strictatime") else ",strictatime"  # as the layer reads it
+        first = {**now, "mount": canonical(wanted + silent)}
+        ways = [*layer.undo(now, first), *layer.undo(first, now)]
+        there, again = [one.action.argv for one in ways] or [(), ()]
+        return Remount(shown, wanted, there, again, exact=exact)
+    forth, back = layer.remounts(now, wanted)
+    word = next(word for word in forth if word.startswith("remount,"))
+    return Remount(shown, word.removeprefix("remount,"), forth, back)
 
 
 def _shown(host: Host, kept: Kept) -> str:
@@ -305,7 +342,7 @@ def begun(host: Host, to: str, server: str, asked: Lease, plan: LeasePlan, kept:
         existing, seen, stopped = replicating(
             to, server, asked.note.replica, min(CONNECTS_S, asked.seconds / 2)
         )
-        scene = scene_of(existing, seen, kept, kept)
+        scene = scene_of(existing, seen, kept, kept, () if asked.undoes else None)
         problems = not_in_force(plan.rows, kept, scene) + stopped
     except MydynoError as error:
         problems = [str(error)]

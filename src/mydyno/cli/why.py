@@ -64,6 +64,7 @@ _MOST = 6  # trials of a treatment that its account is the mean of
 _MOST_STALLING = 12  # segments that the account of stalls is the mean of
 _VOID = TrialStatus.VOID
 _LISTED_S = 1.0  # until the server lists its connections; cached threads have that name, too
+_OTHERS = 1.1  # connections, with the sampler's: another one was there for a tenth of the time
 _USUAL = 20  # seconds of a diagnosis's first trial, its last ones, which show the usual rate
 
 Directory = Annotated[
@@ -155,6 +156,8 @@ def _live(options: Path | None, seconds: int) -> Diagnosis:
             f"what the threads of the server (pid file {place}) do cannot be seen; run as root, or "
             "as its user with CAP_SYS_PTRACE where kernel.yama.ptrace_scope is not 0, on its host"
         )
+    if seen.means.get("status.threads_connected", _OTHERS) < _OTHERS:
+        raise HostError(f"{options}: no client was connected to the server; look while one works")
     rate, idle = seen.means.get("status.questions", 0.0), connections_idle(seen.means)
     times, n = (window.start_s, window.end_s), round(max(_counted(seen.means) - idle, 1.0), 2)
     subject = Subject(f"server {version}", LIVE, 1, rate, "/s", n, None, times)

@@ -1,24 +1,28 @@
 """Drift: whether what was kept is stored on a host, and in force there; three columns."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import msgspec
 
 from mydyno.audit.facts import ServerEvidence
 from mydyno.audit.host_facts import allocator, allowed_cpus, chosen, cpu_quota, limits
-from mydyno.audit.option_files import Option
+from mydyno.audit.option_files import Option, every, groups
 from mydyno.keep.forms import fstab, native
 from mydyno.keep.forms.systemd import CPUS, environment
 from mydyno.keep.forms.tmpfiles import places
 from mydyno.keep.kept import Kept, KeptFile
-from mydyno.model import SpecError
+from mydyno.model import RefusedError, SpecError
 from mydyno.stack.known import granted, normalise, same, sysctl_file
 from mydyno.stack.known.allocators import TUNABLES
 
 UNKNOWN, _UNSET = "", "not set"
-_SIZES, _BLOCK = ("_size", "_packet", "_length"), 4096
+OPTIONS = "MYSQLD_OPTS"
+OF_LEASE = "MYDYNO_LEASE"  # in the environment of a process that the drop-in of a lease started
+_SIZES, _BLOCKS = ("_size", "_packet", "_length"), (1024, 4096)
+_BYTES = 1 << 16  # from here on, what has such a name counts bytes
 _OPTIONS = 3  # the column of fstab
+_SYSCTL, _COLUMNS = "kernel.sysctl.", 4  # file, name, its value there, the one in force
 
 
 class DriftRow(msgspec.Struct, frozen=True):
@@ -51,6 +55,60 @@ class HostFiles:
         return chosen(self.texts.get(path, UNKNOWN).strip())
 
 
+@dataclass(frozen=True, slots=True)
+class Remount:
+    """How the data's filesystem is remounted: options before and with the change, two commands.
+
+    It is `exact` where an undo restores all options: what was added goes, too.
+    """
+
+    before: str
+    wanted: str
+    forth: Sequence[str]
+    back: Sequence[str]
+    exact: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """What was read of the host before anything is planned.
+
+    `texts` are the exact texts of files, None for one that is absent; `unit` is what ``systemctl
+    cat`` prints, `environment` the unit's own, `running` that of the server's process, `words` its
+    command line; `dynamic` names the variables that the server takes while it runs.  `along` is
+    what kernel or server move along with each setting, by full key, with present values: of each
+    disk, or one.
+    """
+
+    seen: ServerEvidence
+    files: HostFiles
+    texts: Mapping[str, str | None]
+    unit: str
+    environment: Mapping[str, str]
+    dynamic: frozenset[str]
+    remount: Remount | None = None
+    running: Mapping[str, str] = field(default_factory=dict)
+    words: Sequence[str] = ()
+    along: Mapping[str, Mapping[str, Sequence[str]]] = field(default_factory=dict)
+
+    @property
+    def start(self) -> str:
+        """Return the command of the server's unit, the last one that it gives."""
+        lines = self.unit.replace("\\\n", " ").splitlines()
+        starts = [line for line in map(str.lstrip, lines) if line.startswith("ExecStart=")]
+        return starts[-1].partition("=")[2].strip() if starts else ""
+
+    @property
+    def given(self) -> set[str]:
+        """Return the variables that the server's command sets, whatever option files hold.
+
+        A process that a lease started has the lease's options, too, and the next one has not.
+        """
+        words = [*self.start.split(), *self.environment.get(OPTIONS, "").split()]
+        words += () if OF_LEASE in self.running else self.words
+        return {word[2:].partition("=")[0].replace("-", "_") for word in words if word[:2] == "--"}
+
+
 def paths(kept: Kept) -> list[str]:
     """Return the files of a host that must be read: values in force, and what stores them."""
     values = value_places(kept)
@@ -76,6 +134,7 @@ def drift(kept: Kept, seen: ServerEvidence, files: HostFiles) -> list[DriftRow]:
     for key, wanted in kept.settings.items():
         present = effective(key, kept, seen, files)
         stored, where = _stored(key, kept, options, files)
+        stored, where = _later(key, wanted, where, seen) or (stored, where)
         state = _state(key, wanted, stored, present, seen)
         rows.append(DriftRow(key, wanted, stored, present, where, state))
     return rows
@@ -92,15 +151,17 @@ def _state(key: str, wanted: str, stored: str, effective: str, seen: ServerEvide
 
 def is_in_force(key: str, wanted: str, present: str, seen: ServerEvidence) -> bool:
     """Return whether a value is the one that is wanted, or what the server makes of that."""
+    if key == "fs.mount":
+        return set(wanted.split(",")) <= set(present.split(","))
     if not key.startswith("mysqld."):
         return wanted.split() == present.split()
-    name = key.removeprefix("mysqld.")
-    now, asked = normalise(present), normalise(wanted)
+    name, now, asked = key.removeprefix("mysqld."), normalise(present), normalise(wanted)
     if granted(name, {**seen.variables, name: present}, wanted):
         return True
-    # sizes are rounded down, to what is a multiple of a block at most
-    sizes = name.endswith(_SIZES) and now.isdigit() and asked.isdigit()
-    return sizes and 0 <= int(asked) - int(now) < min(_BLOCK, int(asked))
+    if not (name.endswith(_SIZES) and asked.isdigit() and int(asked) >= _BYTES):
+        return False
+    # a size is rounded down to a unit, which few servers report; a count, as of threads, is not
+    return now in {str(int(asked) // block * block) for block in _BLOCKS}
 
 
 _OF_PROCESS = {"limits": limits, "cgroup": cpu_quota}
@@ -114,7 +175,7 @@ def effective(key: str, kept: Kept, seen: ServerEvidence, files: HostFiles) -> s
     if layer in {"block", "kernel"}:
         return _of_all(places_of(key, kept), files)
     if key == "fs.mount":
-        return _mounted(kept.settings[key], seen.host.get("mount", ""))
+        return ",".join(sorted({*seen.host.get("mount", "").partition(" ")[2].split(",")} - {""}))
     return _of_process(key, kept, seen, files)
 
 
@@ -125,7 +186,7 @@ def _of_process(key: str, kept: Kept, seen: ServerEvidence, files: HostFiles) ->
     if layer == "cpus":
         return allowed_cpus(seen.host) or UNKNOWN
     if key == "alloc.library":
-        return allocator(seen.host)
+        return allocator(seen.host, seen.variables)
     own = environment(kept)
     names = [name] if layer == "env" else [one for one in TUNABLES.values() if one in own]
     if files.environment is None or not names:
@@ -150,12 +211,6 @@ def places_of(key: str, kept: Kept) -> list[str]:
     if name.startswith("sysctl."):
         return [sysctl_file(name.removeprefix("sysctl."))]
     return [places(kept).get(key, "")]
-
-
-def _mounted(wanted: str, present: str) -> str:
-    """Return the options that are wanted if all are in force, else those in force."""
-    options = set(present.partition(" ")[2].split(","))
-    return wanted if options >= set(wanted.split(",")) else ",".join(sorted(options - {""}))
 
 
 def _stored(
@@ -184,7 +239,8 @@ def _in_table(kept: Kept, files: HostFiles) -> tuple[str, str]:
     mine = [row for row in rows if len(row) > _OPTIONS and row[1] == kept.target.mount]
     if not mine:
         return UNKNOWN, UNKNOWN
-    return _mounted(kept.settings["fs.mount"], f" {mine[-1][_OPTIONS]}"), fstab.PATH
+    wanted, there = kept.settings["fs.mount"], mine[-1][_OPTIONS]
+    return wanted if {*wanted.split(",")} <= {*there.split(",")} else there, fstab.PATH
 
 
 def _file(key: str, kept: Kept) -> KeptFile | None:
@@ -207,3 +263,42 @@ def _names(key: str, kept: Kept, line: str) -> bool:
     if layer == "kernel":
         return (name.removeprefix("sysctl.") in line) or places(kept).get(key, "\0") in line
     return name.replace("iosched.", "iosched/") in line
+
+
+def _later(key: str, wanted: str, where: str, seen: ServerEvidence) -> tuple[str, str] | None:
+    """Return another value and its file, where that is read after ours and sets the same sysctl."""
+    name = key.removeprefix(_SYSCTL).replace("/", ".")
+    lines = (line.split("\t") for line in seen.host.get("sysctl_files", "").splitlines())
+    rows = [row for row in lines if len(row) == _COLUMNS and row[1].replace("/", ".") == name]
+    folder = where.rpartition("/")[0]
+    later = [row for row in rows if row[0] > where and row[0].rpartition("/")[0] == folder]
+    if not (where and key.startswith(_SYSCTL) and later):
+        return None
+    path, _, value, _ = later[-1]
+    return None if value.split() == wanted.split() else (value.strip(), path)
+
+
+def refuse_losing(
+    wanted: Mapping[str, str], where: Mapping[str, str], texts: Mapping[str, str], scene: Scene
+) -> None:
+    """Raise `RefusedError` for a setting that something else sets after the file that keeps it.
+
+    `where` is that file of each setting that is `wanted`, and `texts` are those that are written.
+    """
+    seen = scene.seen
+    read = groups(seen.flavour, seen.version, seen.suffix)
+    last = {option.name: option for option in every(seen.start, seen.files | dict(texts), read)}
+    for key, value in wanted.items():
+        name, path = key.removeprefix("mysqld."), where.get(key, "")
+        if key.startswith("mysqld.") and name in scene.given:
+            raise RefusedError(
+                f"{seen.host.get('unit', '').strip()}: gives --{name} in its command or "
+                "environment, which wins over option files; take it out there first"
+            )
+        option = last.get(name) if key.startswith("mysqld.") else None
+        other = option.where if option and option.path != path else ""
+        other = other or (_later(key, value, path, seen) or ("", ""))[1]
+        if other:
+            raise RefusedError(
+                f"{other}: is read after {path} and sets {name}, too; take it out there first"
+            )

@@ -11,23 +11,32 @@ import msgspec
 
 from mydyno.audit.facts import ServerEvidence
 from mydyno.audit.host_facts import allocator
-from mydyno.audit.option_files import every, groups, number
-from mydyno.keep.drift import HostFiles, effective, is_in_force, places_of
+from mydyno.audit.option_files import number
+from mydyno.keep.drift import (
+    OF_LEASE,
+    OPTIONS,
+    Remount,
+    Scene,
+    effective,
+    is_in_force,
+    places_of,
+    refuse_losing,
+)
 from mydyno.keep.forms import fstab, native, systemd
 from mydyno.keep.kept import Form, Kept, KeptOn
 from mydyno.model import RefusedError, SpecError
-from mydyno.stack.known import normalise, switch
+from mydyno.stack.known import FILES, normalise, switch
 from mydyno.stack.known.allocators import GLIBC, TUNABLES
 
 LEASE_ID = "@"  # in the text of a drop-in: the lease has its id later
 _TRIAL = "/run/systemd/system/{unit}.d/zzz-mydyno-trial.conf"
 _PLAIN = re.compile(r"[\w.:,/+=@-]*")  # the unit splits its options at blanks
-_OPTIONS = "MYSQLD_OPTS"
 _LAYERS = ("mysqld.", "kernel.sysctl.", "kernel.thp", "kernel.module.", "block.", "limits.")
 _PROCESS = ("limits.", "cpus.", "cgroup.", "alloc.", "env.")
 _NO_HOST = ("net.", "link.", "disk.", "slow.", "load/")  # of the load and of a lab
 _SERVERS = ("mysqld", "mariadbd")
-_SCHEDULER, _DEPTH = "block.scheduler", "block.nr_requests"
+_SCHEDULER, _DEPTH, _THP = "block.scheduler", "block.nr_requests", "kernel.thp"
+_REDO = "innodb_redo_log_capacity"
 
 
 class LeaseChange(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -104,37 +113,6 @@ def kept_leases(held: Sequence[Held]) -> list[Held]:
     return [one for one in kept if not one.lease.undoes and one.lease.id not in undone]
 
 
-@dataclass(frozen=True, slots=True)
-class Remount:
-    """How the data's filesystem is remounted: options before and with the change, two commands."""
-
-    before: str
-    wanted: str
-    forth: Sequence[str]
-    back: Sequence[str]
-
-
-@dataclass(frozen=True, slots=True)
-class Scene:
-    """What was read of the host before anything is planned.
-
-    `texts` are the exact texts of files, None for one that is absent; `unit` is what ``systemctl
-    cat`` prints, `environment` the unit's own, `running` that of the server's process; `dynamic`
-    names the variables that the server takes while it runs.  `along` is what the kernel moves along
-    with each setting, by full key, with present values: of each disk, or one.
-    """
-
-    seen: ServerEvidence
-    files: HostFiles
-    texts: Mapping[str, str | None]
-    unit: str
-    environment: Mapping[str, str]
-    dynamic: frozenset[str]
-    remount: Remount | None = None
-    running: Mapping[str, str] = field(default_factory=dict)
-    along: Mapping[str, Mapping[str, Sequence[str]]] = field(default_factory=dict)
-
-
 class LeaseRow(msgspec.Struct, frozen=True):
     """A setting of a lease: its value before and then, its cost, and the file that keeps it."""
 
@@ -174,19 +152,37 @@ def refuse(kept: Kept, seen: ServerEvidence) -> None:
                 f"{key}: cannot be changed on a host that is in use; move the data to a new one "
                 "(docs/guide/moving.md), or leave it out"
             )
-        name = key.removeprefix("mysqld.")
-        if key.startswith("mysqld.") and name not in seen.variables:
-            raise SpecError(f"{key}: {seen.text} has no such variable; correct or leave it out")
-        if name == "log_bin" and normalise(seen.variables[name]) == "1":
-            raise RefusedError(
-                f"{key}: replicas and recovery to a point in time need the log that there is; "
-                "leave it out"
-            )
-        if seen.origins.get(name, ("",))[0] == "persisted":
-            raise RefusedError(
-                f"{key}: is in mysqld-auto.cnf, which wins over option files; RESET PERSIST {name} "
-                "first, or use mydyno export --format persist"
-            )
+        if key.startswith("mysqld."):
+            _refuse_variable(key, seen)
+
+
+def _refuse_variable(key: str, seen: ServerEvidence) -> None:
+    name = key.removeprefix("mysqld.")
+    if name not in seen.variables:
+        raise SpecError(f"{key}: {seen.text} has no such variable; correct or leave it out")
+    if name == "log_bin" and normalise(seen.variables[name]) == "1":
+        raise RefusedError(
+            f"{key}: replicas and recovery to a point in time need the log that there is; "
+            "leave it out"
+        )
+    if FILES.fullmatch(name):
+        step = "use mydyno move" if name == "datadir" else "change it on a copy of the data"
+        raise RefusedError(
+            f"{key}: a revert would start the server on other files, without what was committed "
+            f"on trial; {step}"
+        )
+    origin = seen.origins.get(name, ("",))[0]
+    if origin == "persisted":
+        raise RefusedError(
+            f"{key}: is in mysqld-auto.cnf, which wins over option files; RESET PERSIST {name} "
+            "first, or use mydyno export --format persist"
+        )
+    size = {k.lower(): v for k, v in seen.looks[1].items()}.get(f"{name}_resized", "")
+    if name == _REDO and origin in {"", "default"} and size != seen.variables[name]:
+        raise RefusedError(
+            f"{key}: is not set, and the redo log has another size than this shows, which a revert "
+            f"would give it; SET GLOBAL {name} = {size or 'its size in bytes'} first"
+        )
 
 
 def refuse_another(kept: Kept, leases: Sequence[Held]) -> None:
@@ -216,12 +212,16 @@ def planned(kept: Kept, already: Mapping[str, str], scene: Scene) -> LeasePlan:
     if not plan.rows:
         raise SpecError("every setting is in force there already; see mydyno verify")
     _refuse_unlike([row.key for row in plan.rows], kept, scene)
+    if plan.restart:  # an undo gives the first values to the unit, too
+        for row in (row for row in plan.rows if row.key.startswith("mysqld.")):
+            _option(row.key.removeprefix("mysqld."), row.before)
     changed = {row.key: row.wanted for row in plan.rows}
     all_kept = replace(kept, settings={**_library(changed, scene), **already, **changed})
     where = {k: f.path for form, p in _forms(all_kept) for k in p.settings for f in form.write(p)}
     rows = [msgspec.structs.replace(row, where=where.get(row.key, "")) for row in plan.rows]
     stored = _stored(all_kept, set(changed), scene)
-    _refuse_losing(rows, stored, scene)
+    texts = {one.place: one.wanted for one in stored if one.wanted is not None}
+    refuse_losing(changed, {row.key: row.where for row in rows}, texts, scene)
     return replace(plan, rows=rows, stored=stored)
 
 
@@ -237,29 +237,6 @@ def _refuse_unlike(keys: Sequence[str], kept: Kept, scene: Scene) -> None:
             )
 
 
-def _refuse_losing(rows: Sequence[LeaseRow], stored: Sequence[LeaseChange], scene: Scene) -> None:
-    """Raise `RefusedError` for a variable that something else sets after the file that keeps it."""
-    seen = scene.seen
-    texts = seen.files | {one.place: one.wanted for one in stored if one.wanted is not None}
-    read = groups(seen.flavour, seen.version, seen.suffix)
-    last = {option.name: option for option in every(seen.start, texts, read)}
-    command = f"{_start(scene)} {scene.environment.get(_OPTIONS, '')}"
-    given = {word[2:].partition("=")[0].replace("-", "_") for word in command.split()}
-    for row in (row for row in rows if row.key.startswith("mysqld.")):
-        name = row.key.removeprefix("mysqld.")
-        if name in given:
-            unit = seen.host.get("unit", "").strip()
-            raise RefusedError(
-                f"{unit}: gives --{name} in its command, which wins over option files; take it "
-                "out there first"
-            )
-        if (option := last.get(name)) and option.path != row.where:
-            raise RefusedError(
-                f"{option.where}: is read after {row.where} and sets {name}, too; take it out "
-                "there first"
-            )
-
-
 def undone(top: Held, kept: Kept, scene: Scene) -> LeasePlan:
     """Return the changes that undo a kept lease: first values on trial, then its files.
 
@@ -269,7 +246,7 @@ def undone(top: Held, kept: Kept, scene: Scene) -> LeasePlan:
     stored = [
         msgspec.structs.replace(one, before=one.wanted, wanted=one.before)
         for one in top.lease.stored
-        if one.place not in top.left
+        if one.place not in top.left and scene.texts.get(one.place) != one.before
     ]
     for one in stored:
         if scene.texts.get(one.place) != one.before:
@@ -287,16 +264,16 @@ def undone(top: Held, kept: Kept, scene: Scene) -> LeasePlan:
         ours = (wanted, kept.settings.get(key, ""))
         if not any(is_in_force(key, one, now, scene.seen) for one in ours):
             left[key] = now
-    mine = {key: value for key, value in kept.settings.items() if key not in left}
+    bounds = tuple(f"{key}_" for key in left if key.startswith("mysqld."))  # theirs, too
+    along = {k for k in kept.settings if k not in top.lease.note.settings and k.startswith(bounds)}
+    mine = {k: v for k, v in kept.settings.items() if k not in {*left, *along}}
     return replace(_on_trial(replace(kept, settings=mine), scene), stored=stored, left=left)
 
 
 def _on_trial(kept: Kept, scene: Scene) -> LeasePlan:
     """Return what is changed while it is on trial."""
     first = {key: _first(key, kept, scene) for key in kept.settings}
-    changed = {
-        k: v for k, v in kept.settings.items() if not is_in_force(k, v, first[k], scene.seen)
-    }
+    changed = {k: v for k, v in kept.settings.items() if not _holds(k, v, first[k], scene)}
     if _SCHEDULER in changed:  # it resets its queue, so that all of that is set again
         changed |= {k: v for k, v in kept.settings.items() if k.startswith("block.")}
     part = replace(kept, settings={**_library(changed, scene), **changed})
@@ -305,17 +282,23 @@ def _on_trial(kept: Kept, scene: Scene) -> LeasePlan:
     trial = _values(part, scene)
     if "fs.mount" in changed and scene.remount:
         trial.append(_mount(part, scene.remount))
-    trial += [_drop_in(part, scene)] if restart else _variables(part, first)
+    trial += [_drop_in(part, scene)] if restart else _variables(part, first, scene)
     rows = [LeaseRow(k, first[k], v, _cost(k, restart), "") for k, v in changed.items()]
     moved = {k: v[0] for key in changed for k, v in scene.along.get(key, {}).items()}
     # of a queue, what every scheduler has: only that can be planned again when this is undone
-    along = {k: v for k, v in moved.items() if k.startswith("kernel.") or k == _DEPTH}
+    along = {k: v for k, v in moved.items() if k.startswith(("kernel.", "mysqld.")) or k == _DEPTH}
     return LeasePlan(rows, trial, (), restart, along)
+
+
+def _holds(key: str, wanted: str, present: str, scene: Scene) -> bool:
+    if key == "fs.mount" and scene.remount and scene.remount.exact:
+        return {*wanted.split(",")} == {*present.split(",")}
+    return is_in_force(key, wanted, present, scene.seen)
 
 
 def _library(changed: Mapping[str, str], scene: Scene) -> dict[str, str]:
     """Return the allocator in force where only its tunables change: each has a variable."""
-    found = allocator(scene.seen.host)
+    found = allocator(scene.seen.host, scene.seen.variables)
     if "alloc.tunables" not in changed or "alloc.library" in changed or found in {"", GLIBC}:
         return {}
     return {"alloc.library": found}
@@ -332,7 +315,7 @@ def not_in_force(rows: Sequence[LeaseRow], kept: Kept, scene: Scene) -> list[str
     found = []
     for row in rows:
         present = _first(row.key, kept, scene)
-        if is_in_force(row.key, row.wanted, present, scene.seen):
+        if _holds(row.key, row.wanted, present, scene):
             continue
         found.append(f"{row.key}: is {present or 'not set'}, {row.wanted or 'nothing'} was wanted")
     return found
@@ -365,10 +348,10 @@ def _first(key: str, kept: Kept, scene: Scene) -> str:
 
 
 def _values(kept: Kept, scene: Scene) -> list[LeaseChange]:
-    """Return the changes of kernel and disks, the scheduler before the queue that it resets."""
+    """Return the changes of kernel and disks; what moves others comes before them."""
     wanted = kept.settings
     keys = [key for key in wanted if key.startswith(("kernel.", "block."))]
-    keys.sort(key=lambda key: (key != _SCHEDULER, "iosched" in key, key))
+    keys.sort(key=lambda key: (key not in {_SCHEDULER, _THP}, "iosched" in key, key))
     changes = []
     for key in keys:
         if wanted[key] == "0" and any(key in scene.along.get(other, {}) for other in wanted):
@@ -381,23 +364,31 @@ def _values(kept: Kept, scene: Scene) -> list[LeaseChange]:
     return changes
 
 
-def _variables(kept: Kept, first: Mapping[str, str]) -> list[LeaseChange]:
-    """Return the changes of variables; a bound that rises comes first, one that falls last.
+def _variables(kept: Kept, first: Mapping[str, str], scene: Scene) -> list[LeaseChange]:
+    """Return the changes of variables; a bound is out of the way before what it bounds moves.
 
-    A server cuts what is above its bound, and takes that for an answer.
+    A server cuts what is beyond its bound, or moves the bound: one that it would move is changed
+    first, to what the server would make of it, so that it is restored.
     """
-    changes = [
-        LeaseChange("variable", name, first[f"mysqld.{name}"], _literal(value))
-        for name, value in kept.of("mysqld").items()
-    ]
+    wanted = kept.of("mysqld")
+    now = {name: first[f"mysqld.{name}"] for name in wanted}
+    for name, value in kept.of("mysqld").items():
+        for key, (present,) in scene.along.get(f"mysqld.{name}", {}).items():
+            bound = key.removeprefix("mysqld.")
+            twice = f"{2 * (number(value) or 0):.0f}"  # as servers choose it at a start
+            if bound not in wanted:
+                wanted[bound], now[bound] = twice if bound.endswith("_max") else value, present
+    changes = [LeaseChange("variable", name, now[name], _literal(v)) for name, v in wanted.items()]
     return sorted(changes, key=_turn)
 
 
 def _turn(change: LeaseChange) -> int:
+    """Return the turn of a bound, before or after the others: upper ones rise first, lower last."""
     before, wanted = number(change.before or ""), number(change.wanted or "")
-    if not change.place.endswith("_max") or before is None or wanted is None:
+    side = change.place.endswith("_max") - change.place.endswith("_lwm")
+    if before is None or wanted is None:
         return 0
-    return -1 if wanted > before else 1
+    return -side if wanted > before else side
 
 
 def _literal(value: str) -> str:
@@ -409,7 +400,7 @@ def _literal(value: str) -> str:
 
 def _drop_in(kept: Kept, scene: Scene) -> LeaseChange:
     """Return the drop-in that starts the server with the treatment, as long as this boot lasts."""
-    lines = [f"Environment=MYDYNO_LEASE={LEASE_ID}"]  # so that the guard knows what runs with it
+    lines = [f"Environment={OF_LEASE}={LEASE_ID}"]  # so that the guard knows what runs with it
     lines += systemd.lines(kept)
     if options := [_option(k, v) for k, v in kept.of("mysqld").items()]:
         lines += _started_with(options, scene)
@@ -421,7 +412,7 @@ def named_after(number: str, change: LeaseChange) -> LeaseChange:
     """Return a change whose drop-in names its lease."""
     if change.kind != "file" or change.wanted is None:
         return change
-    marked = change.wanted.replace(f"MYDYNO_LEASE={LEASE_ID}", f"MYDYNO_LEASE={number}")
+    marked = change.wanted.replace(f"{OF_LEASE}={LEASE_ID}", f"{OF_LEASE}={number}")
     return msgspec.structs.replace(change, wanted=marked)
 
 
@@ -435,24 +426,23 @@ def _option(name: str, value: str) -> str:
 
 def _started_with(options: Sequence[str], scene: Scene) -> list[str]:
     """Return the lines of a unit that add options to the server's command line."""
-    start = _start(scene)
-    if f"${_OPTIONS}" in start or f"${{{_OPTIONS}}}" in start:
-        theirs = scene.environment.get(_OPTIONS, "")
+    start, unit = scene.start, scene.seen.host.get("unit", "").strip()
+    if f"${OPTIONS}" in start or f"${{{OPTIONS}}}" in start:
+        theirs = scene.environment.get(OPTIONS)
+        if OF_LEASE not in scene.running and scene.running.get(OPTIONS, theirs) != theirs:
+            raise RefusedError(
+                f"{unit}: the server's {OPTIONS} is not that of Environment= in the unit, so that "
+                "EnvironmentFile= or systemctl set-environment would win; move it there, and "
+                "restart the server"
+            )
         words = " ".join(filter(None, (theirs, *options)))
-        return [f"Environment={systemd.quoted(f'{_OPTIONS}={words}')}"]
+        return [f"Environment={systemd.quoted(f'{OPTIONS}={words}')}"]
     if start.split(" ")[0].rpartition("/")[2] not in _SERVERS:
         raise RefusedError(
-            f"{scene.seen.host.get('unit', '')}: starts the server by {start[:60]!r}, "
+            f"{unit}: starts the server by {start[:60]!r}, "
             "which takes no options from a drop-in; use mydyno export, and restart it yourself"
         )
     return ["ExecStart=", f"ExecStart={start} {' '.join(options)}"]
-
-
-def _start(scene: Scene) -> str:
-    """Return the command of the server's unit, the last one that it gives."""
-    lines = scene.unit.replace("\\\n", " ").splitlines()
-    starts = [line for line in map(str.lstrip, lines) if line.startswith("ExecStart=")]
-    return starts[-1].partition("=")[2].strip() if starts else ""
 
 
 def _stored(all_kept: Kept, changed: set[str], scene: Scene) -> list[LeaseChange]:
@@ -486,4 +476,18 @@ def refuse_foreign_files(places: Mapping[str, str | None], held: Sequence[Held])
             raise RefusedError(
                 f"{place}: is there, and of no lease: an export was copied; remove it, or keep "
                 "managing this host with exports"
+            )
+
+
+def refuse_edited(stored: Sequence[LeaseChange], held: Sequence[Held]) -> None:
+    """Raise `RefusedError` for a kept file that somebody has edited and that would be replaced."""
+    kept: dict[str, str | None] = {}
+    for one in kept_leases(held):
+        kept |= {each.place: each.wanted for each in one.lease.stored}
+        kept |= {each.place: each.before for each in stored if each.place in one.left}
+    for change in stored:
+        if change.place != fstab.PATH and kept.get(change.place, change.before) != change.before:
+            raise RefusedError(
+                f"{change.place}: somebody has changed it since it was kept; compare it with the "
+                "text in mydyno status --json, and restore it by hand"
             )

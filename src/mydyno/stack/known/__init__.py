@@ -7,6 +7,13 @@ _SIZE = re.compile(r"(\d+)([KMGTPE])", re.IGNORECASE)
 _DECIMAL = re.compile(r"-?\d+\.\d+")
 _POWERS = {unit: 1024**power for power, unit in enumerate("KMGTPE", 1)}
 _WORDS = {"ON": "1", "TRUE": "1", "OFF": "0", "FALSE": "0"}
+FILES = re.compile(
+    r"datadir|aria_log_dir_path|early_plugin_load|lower_case_table_names|keyring_.*"
+    r"|file_key_management_.*|innodb_(data_(file_path|home_dir)|doublewrite_dir|page_size"
+    r"|log_group_home_dir|undo_(directory|tablespaces))"
+)
+"""Variables of which files hold the data, and how: with another value a server has other data."""
+
 _LISTS = frozenset({"optimizer_switch"})  # a part may be named; the rest keeps its value
 
 
@@ -53,9 +60,14 @@ _DOWN = {
     "max_binlog_size": 4096,
     "max_heap_table_size": 1024,
     "net_buffer_length": 1024,
+    "query_alloc_block_size": 1024,
     "query_cache_size": 1024,
+    "query_prealloc_size": 1024,
+    "range_alloc_block_size": 1024,
     "read_buffer_size": 4096,
     "thread_stack": 1024,
+    "transaction_alloc_block_size": 1024,
+    "transaction_prealloc_size": 1024,
 }  # units of MySQL, which it does not report; MariaDB does
 
 
