@@ -67,6 +67,13 @@ impl Host {
                 ..fault
             })?;
         }
+        if lease.restart && Unit(&lease.unit).runs_on(&lease.id)?.is_none() {
+            return Err(Fault::refused(format!(
+                "{}: systemd knows no main process of it, or its environment cannot be read; \
+                 correct Type= or PIDFile= of the unit, or leave out what needs a restart",
+                lease.unit
+            )));
+        }
         for change in lease.trial.iter_mut().chain(lease.stored.iter_mut()) {
             let present = change.present(&client)?;
             if !change.same(present.as_deref(), change.before.as_deref()) {
@@ -117,7 +124,7 @@ impl Host {
             unit.restart(&client, left(), left())?;
         }
         self.make(lease, |kind| kind == Kind::Variable)?;
-        if lease.restart && !unit.runs_on(&lease.id)? {
+        if lease.restart && unit.runs_on(&lease.id)? != Some(true) {
             return Err(Fault::failed(format!(
                 "{}: does not run with the drop-in of the lease; see systemctl cat {}",
                 lease.unit, lease.unit

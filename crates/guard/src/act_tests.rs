@@ -1,4 +1,4 @@
-//! What a boot completes, on a host of stand-in commands.
+//! What a boot completes and what `begin` refuses, on a host of stand-in commands.
 
 use super::*;
 use crate::commands::Commands;
@@ -55,4 +55,25 @@ fn rules_are_not_applied_again_on_a_host_that_runs() {
         .unwrap();
     assert_eq!(udevadm(&commands), ["udevadm control --reload"]);
     assert_eq!(host.all().unwrap()[0].state, State::Kept);
+}
+
+/// Nothing could show that the server runs on trial, or that a revert has ended that.
+#[test]
+fn a_restart_of_a_server_whose_process_is_unknown_is_refused() {
+    let commands = Commands::new();
+    commands.put("client", "");
+    commands.put("systemctl", "case \"$*\" in *MainPID*) echo 0;; esac");
+    let host = Host::new(&commands.folder.join("lease"), false).unwrap();
+    // one that is not as it was when this was planned, so that no test changes its host
+    let file = json!({"kind": "file", "place": "/run/systemd/system/x", "before": "x"});
+    let lease = json!({"id": "l-1", "host": "h", "who": "w", "why": "y", "seconds": 60,
+        "unit": "mysql.service", "client": ["client"], "restart": true, "trial": [file],
+        "stored": []});
+    let fault = host
+        .begin(serde_json::from_value(lease).unwrap())
+        .unwrap_err();
+    assert!(fault
+        .text
+        .starts_with("mysql.service: systemd knows no main process"));
+    assert!(host.all().unwrap().is_empty());
 }

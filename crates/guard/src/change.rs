@@ -155,8 +155,24 @@ impl Change {
         found
     }
 
-    /// Writes a file's new text beside it, with the rights of the present one.
-    pub fn stage(&self, text: &str) -> Result<()> {
+    /// Returns the change that gives a file its text, with the folders that are missing above it.
+    pub fn file(place: &Path, text: &str) -> Self {
+        let mut one = Self {
+            kind: Kind::File,
+            place: place.display().to_string(),
+            before: None,
+            wanted: Some(text.to_owned()),
+            forth: Vec::new(),
+            back: Vec::new(),
+            made: Vec::new(),
+            along: BTreeMap::new(),
+        };
+        one.made = one.missing_folders();
+        one
+    }
+
+    /// Makes the folders of a file; raises where another user can change one above it.
+    pub fn make_folders(&self) -> Result<()> {
         for folder in &self.made {
             trusted(Path::new(folder))?; // before: nobody else can put a link in its place then
             match fs::create_dir(folder) {
@@ -167,11 +183,17 @@ impl Change {
                 Ok(()) => {
                     let rights = fs::Permissions::from_mode(0o755);
                     fs::set_permissions(folder, rights).at(folder)?;
+                    synced(parent(Path::new(folder)))?;
                 }
             }
         }
+        trusted(Path::new(&self.place))
+    }
+
+    /// Writes a file's new text beside it, with the rights of the present one.
+    pub fn stage(&self, text: &str) -> Result<()> {
+        self.make_folders()?;
         let (place, new) = (Path::new(&self.place), self.staged());
-        trusted(place)?;
         let _ = fs::remove_file(&new); // one of a crash
         let mut file = OpenOptions::new()
             .write(true)

@@ -114,14 +114,13 @@ impl Unit<'_> {
         Ok(shown.trim().to_owned())
     }
 
-    /// Returns whether its process was started by a lease: the drop-in of a trial names it.
-    pub fn runs_on(&self, id: &str) -> Result<bool> {
+    /// Returns whether its process was started by a lease: the drop-in of a trial names it; none
+    /// where that is unknown: systemd knows no process, or that one's environment cannot be read.
+    pub fn runs_on(&self, id: &str) -> Result<Option<bool>> {
         let path = format!("/proc/{}/environ", self.property("MainPID")?);
-        let environment = std::fs::read(path).unwrap_or_default(); // it may have ended
         let wanted = format!("MYDYNO_LEASE={id}");
-        Ok(environment
-            .split(|b| *b == 0)
-            .any(|word| word == wanted.as_bytes()))
+        let has = |all: Vec<u8>| all.split(|b| *b == 0).any(|word| word == wanted.as_bytes());
+        Ok(std::fs::read(path).ok().map(has))
     }
 
     /// Returns `active`, `inactive`, `failed`, or what it is about to be; an error where systemd is

@@ -8,6 +8,8 @@ use crate::fault::Result;
 use crate::lease::{Change, Held, Kind, Landed, State};
 use crate::system::{self, Client, Unit, ACTIVE};
 
+/// The states of a unit that has no process.
+const DOWN: [&str; 2] = ["inactive", "failed"];
 /// After a revert the server is waited for as long as this.
 const ANSWERS: Duration = Duration::from_secs(60);
 
@@ -23,11 +25,11 @@ pub fn undo(held: &Held) -> Result<Vec<String>> {
     let (mut is_down, mut restarts) = (false, false);
     if !lease.unit.is_empty() {
         let known = unit.state().and_then(|state| {
-            is_down = matches!(state.as_str(), "inactive" | "failed");
+            is_down = DOWN.contains(&state.as_str());
             // An operator who stopped it may be copying its files: it stays down.
             let stays = is_down && held.was_on_trial && unit.was_stopped()?;
             // about to be started again, it has no process yet, and would read the trial's file
-            restarts = lease.restart && !stays && (state != ACTIVE || unit.runs_on(&lease.id)?);
+            restarts = lease.restart && !stays && (state != ACTIVE || on_trial(held, &state)?.1);
             Ok(())
         });
         failed = known.err(); // what needs no answer is restored now, the rest when this comes again
@@ -51,13 +53,35 @@ pub fn undo(held: &Held) -> Result<Vec<String>> {
     if lease.trial.iter().any(|one| one.kind == Kind::File) {
         system::systemctl(&["daemon-reload"])?;
     }
+    if lease.restart && !lease.unit.is_empty() {
+        restart(held, restarts, failed.is_none())?;
+    }
+    failed.map_or(Ok(left), Err)
+}
+
+/// Restarts the server where that is wanted or it runs on trial; `all`: nothing else has failed.
+fn restart(held: &Held, wanted: bool, all: bool) -> Result<()> {
+    let (client, unit) = (Client(&held.lease.client), Unit(&held.lease.unit));
+    let state = unit.state()?;
     // One that was started since it was looked at has read the trial's file, too.
-    if restarts || (lease.restart && !lease.unit.is_empty() && unit.runs_on(&lease.id)?) {
+    let (is_known, runs) = on_trial(held, &state)?;
+    // Where nothing would show that it is done, it is not done each time that this comes again.
+    if (wanted || runs) && (is_known || state != ACTIVE || all) {
         // It runs as it was: whether this account may log in is not what a revert waits for.
         unit.restart(&client, Duration::from_secs(LONGEST_S), ANSWERS)
             .or_else(|fault| unit.is_active().then_some(()).ok_or(fault))?;
     }
-    failed.map_or(Ok(left), Err)
+    Ok(())
+}
+
+/// Returns whether it is known if the server, whose unit is in this state, has read the trial's
+/// file, and if it has; where that is unknown, if the file was there.
+fn on_trial(held: &Held, state: &str) -> Result<(bool, bool)> {
+    let mut trial = held.lease.trial.iter().zip(&held.landed);
+    let was_there = trial.any(|(change, landed)| change.kind == Kind::File && landed.is_some());
+    let known = Unit(&held.lease.unit).runs_on(&held.lease.id)?;
+    let runs = known.unwrap_or(was_there && !DOWN.contains(&state));
+    Ok((known.is_some(), runs))
 }
 
 /// Restores a change; returns the places whose value is not of this lease.

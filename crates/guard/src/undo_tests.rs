@@ -119,6 +119,38 @@ fn a_server_that_is_started_while_its_trial_is_reverted_is_restarted() {
     assert!(restarts);
 }
 
+/// Of a service that forks systemd may know no process; a container may hide what it has.
+#[test]
+fn a_server_of_which_it_is_unknown_whether_it_runs_on_trial_is_restarted() {
+    const NOBODY: u32 = 1 << 30; // above all numbers of processes
+    for pid in [0, NOBODY] {
+        let scene = Scene::new("active", "success", pid);
+        assert!(scene.restarts(&[Entry::Trial { at: 2 }]), "{pid}");
+    }
+}
+
+/// The timer comes again every five seconds until everything is restored.
+#[test]
+fn a_server_of_which_it_is_unknown_is_not_restarted_as_long_as_something_fails() {
+    let scene = Scene::new("active", "success", 0);
+    let (drop_in, folder) = (scene.place("drop-in"), scene.place("lease"));
+    let trial = json!([{"kind": "file", "place": drop_in, "before": null, "wanted": "x"},
+        {"kind": "value", "place": folder, "before": "a", "wanted": "b"}]);
+    let entries = [0, 1].map(|n| Entry::Intent { n });
+    assert!(undo(&scene.held(&trial, &entries)).is_err()); // a folder has no value
+    let restart = "systemctl restart mysql.service".to_owned();
+    assert!(!scene.commands.ran().contains(&restart));
+}
+
+#[test]
+fn a_server_that_never_had_the_file_of_the_trial_is_not_restarted() {
+    let scene = Scene::new("active", "success", 0);
+    let trial = json!([{"kind": "file", "place": scene.place("x"), "before": null, "wanted": "x"}]);
+    assert_eq!(undo(&scene.held(&trial, &[])).unwrap(), [""; 0]);
+    let restart = "systemctl restart mysql.service".to_owned();
+    assert!(!scene.commands.ran().contains(&restart));
+}
+
 /// The timer would come again every five seconds, for ever.
 #[test]
 fn what_is_gone_is_left_and_ends_no_revert() {

@@ -6,11 +6,12 @@
 
 use std::fs;
 use std::io::ErrorKind;
-use std::os::unix::fs::{symlink, MetadataExt as _, PermissionsExt as _};
+use std::os::unix::fs::{symlink, MetadataExt as _};
 use std::path::Path;
 
 use crate::fault::{At as _, Result};
-use crate::lease::settled;
+use crate::lease::{settled, synced, Change};
+use crate::system::Client;
 
 const LOCAL: &str = "/usr/local/lib/systemd/system";
 const ETC: &str = "/etc/systemd/system";
@@ -41,12 +42,13 @@ pub fn install(server: &str) -> Result<()> {
     )?;
     for (wants, unit) in WANTS {
         let folder = folder.join(wants);
-        make(&folder)?;
-        match symlink(format!("../{unit}"), folder.join(unit)) {
+        let link = folder.join(unit);
+        Change::file(&link, "").make_folders()?;
+        match symlink(format!("../{unit}"), &link) {
             Err(error) if error.kind() != ErrorKind::AlreadyExists => {
-                return Err(error).at(folder.display());
+                return Err(error).at(link.display());
             }
-            _ => {}
+            _ => synced(&folder)?,
         }
     }
     Ok(())
@@ -93,30 +95,21 @@ fn device(path: &str) -> Result<u64> {
     Ok(fs::metadata(path).at(path)?.dev())
 }
 
+/// Writes a unit where nobody else can change it; it is durable when this returns.
 fn write(folder: &Path, name: &str, text: &str) -> Result<()> {
-    make(folder)?;
-    let (path, new) = (folder.join(name), folder.join(format!(".{name}.new")));
-    if fs::read_to_string(&path).is_ok_and(|found| found == text) {
-        return Ok(());
+    let unit = Change::file(&folder.join(name), text);
+    unit.make_folders()?;
+    let nobody = Client(&[]);
+    if unit.same(unit.present(&nobody)?.as_deref(), Some(text)) {
+        return synced(folder);
     }
-    fs::write(&new, text).at(new.display())?;
-    fs::set_permissions(&new, fs::Permissions::from_mode(0o644)).at(new.display())?;
-    fs::rename(&new, &path).at(path.display())
-}
-
-fn make(folder: &Path) -> Result<()> {
-    for one in folder.ancestors().collect::<Vec<_>>().into_iter().rev() {
-        if !one.exists() {
-            fs::create_dir(one).at(one.display())?;
-            fs::set_permissions(one, fs::Permissions::from_mode(0o755)).at(one.display())?;
-        }
-    }
-    Ok(())
+    unit.write(&nobody, false)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::PermissionsExt as _;
 
     /// Before it, the boot would wait 90 s for the disks in fstab, and end in the emergency mode.
     #[test]
@@ -130,5 +123,22 @@ mod tests {
         assert!(before.contains(" systemd-sysctl.service "));
         assert!(before.ends_with(" mysql.service"));
         assert!(!before.contains("udev"));
+    }
+
+    /// Whoever can write there would choose what root starts at each boot.
+    #[test]
+    fn a_unit_is_not_written_where_another_user_can_change_it() {
+        let top = std::env::temp_dir().join(format!("mydyno-units-{}", std::process::id()));
+        let folder = top.join("system");
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(top.join("theirs"), "x").unwrap();
+        for name in [".a.service.new", ".a.service.mydyno"] {
+            symlink(top.join("theirs"), folder.join(name)).unwrap();
+        }
+        fs::set_permissions(&folder, fs::Permissions::from_mode(0o777)).unwrap();
+        assert!(write(&folder, "a.service", "text").is_err());
+        assert!(!folder.join("a.service").exists());
+        assert_eq!(fs::read_to_string(top.join("theirs")).unwrap(), "x");
+        fs::remove_dir_all(&top).unwrap();
     }
 }

@@ -114,7 +114,7 @@ const SUFFIXES: &[&str] = &[
 ];
 const PARTS: &[&str] = &["_avg_", "_pending_"];
 /// Names that a rule takes for states.
-const COUNTERS: &[&str] = &["threads_created"];
+const COUNTERS: &[&str] = &["aborted_clients", "threads_created"];
 /// Galera writes states but for these.
 const GALERA: &[&str] = &[
     "wsrep_causal_reads",
@@ -235,5 +235,11 @@ mod tests {
         for name in ["tmp_space_used", "max_tmp_space_used", "binlog_disk_use"] {
             assert_eq!(of_status(name), Meaning::gauge("B"), "{name}");
         }
+    }
+
+    #[test]
+    fn aborted_clients_are_counted_and_the_replicas_that_are_there_are_a_state() {
+        assert_eq!(of_status("aborted_clients").kind, Kind::Counter);
+        assert_eq!(of_status("rpl_semi_sync_master_clients").kind, Kind::Gauge);
     }
 }

@@ -26,9 +26,34 @@ const FAREWELL: Duration = Duration::from_millis(200);
 const STACK: usize = 512 * 1024;
 const NANOSECOND: f64 = 1e-9;
 
-/// The threads that serve a connection, as the server last listed them: by their numbers, whether
-/// each waits for its client.
-pub type Connections = Arc<Mutex<HashMap<u32, bool>>>;
+/// What the server last listed, for who looks at its threads.
+pub type Connections = Arc<Mutex<Listing>>;
+
+/// The threads of connections as the server last listed them.
+#[derive(Debug, Default)]
+pub struct Listing {
+    /// By their numbers; none as long as the server does not list them.
+    pub threads: Option<HashMap<u32, Listed>>,
+    /// It rises as the threads change.
+    pub round: u64,
+}
+
+impl Listing {
+    /// What the server lists of a thread, if it does.
+    #[must_use]
+    pub fn of(&self, tid: u32) -> Option<Listed> {
+        self.threads.as_ref()?.get(&tid).copied()
+    }
+}
+
+/// What the server lists of a thread.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Listed {
+    /// It has a client: it is not our own, a daemon's or one of replication.
+    pub serves: bool,
+    /// It waits for its client.
+    pub asleep: bool,
+}
 
 /// The server as a source; one question is under way at a time.
 pub struct Server {

@@ -57,23 +57,25 @@ const MORE_METRICS: &str = "SELECT COUNT(*) > 0 FROM information_schema.INNODB_M
     'ibuf_merges_discard_delete', 'ibuf_merges', 'ibuf_size', 'innodb_activity_count', \
     'innodb_dblwr_writes', 'innodb_dblwr_pages_written', 'innodb_page_size')";
 
-// The threads of all connections but our own, which of them wait for their client, and which for a
-// lock of metadata, of a table or of a name; those of daemons and of replication serve nobody.
+// The threads of all connections: which serve a client, which wait for theirs, and which for a lock
+// of metadata, of a table or of a name; our own, daemons and those of replication serve nobody.
 // MySQL 5.6 and MariaDB before 10.1 do not list them.
-const CONNECTIONS: &str = "SELECT THREAD_OS_ID, PROCESSLIST_COMMAND = 'Sleep', \
+const CONNECTIONS: &str = "SELECT THREAD_OS_ID, PROCESSLIST_ID <> CONNECTION_ID() \
+    AND PROCESSLIST_COMMAND NOT IN ('Daemon', 'Binlog Dump', 'Binlog Dump GTID') \
+    AND COALESCE(PROCESSLIST_USER, '') <> 'system user' \
+    AND NAME NOT LIKE 'thread/sql/replica%' AND NAME NOT LIKE 'thread/sql/slave%', \
+    PROCESSLIST_COMMAND = 'Sleep', \
     COALESCE(PROCESSLIST_STATE LIKE 'Waiting for %lock' \
     OR PROCESSLIST_STATE IN ('Waiting for table flush', 'User lock'), 0) \
     FROM performance_schema.threads \
-    WHERE PROCESSLIST_ID IS NOT NULL AND PROCESSLIST_ID <> CONNECTION_ID() \
-    AND THREAD_OS_ID IS NOT NULL \
-    AND PROCESSLIST_COMMAND NOT IN ('Daemon', 'Binlog Dump', 'Binlog Dump GTID') \
-    AND NAME NOT LIKE 'thread/sql/replica%' AND NAME NOT LIKE 'thread/sql/slave%'";
-const CONNECTIONS_OF_MARIADB: &str = "SELECT TID, COMMAND = 'Sleep', \
+    WHERE PROCESSLIST_ID IS NOT NULL AND THREAD_OS_ID IS NOT NULL";
+const CONNECTIONS_OF_MARIADB: &str = "SELECT TID, ID <> CONNECTION_ID() \
+    AND USER <> 'system user' \
+    AND COMMAND NOT IN ('Daemon', 'Binlog Dump', 'Binlog Dump GTID'), \
+    COMMAND = 'Sleep', \
     COALESCE(STATE LIKE 'Waiting for %lock' \
     OR STATE IN ('Waiting for table flush', 'User lock'), 0) \
-    FROM information_schema.PROCESSLIST \
-    WHERE ID <> CONNECTION_ID() AND TID IS NOT NULL AND USER <> 'system user' \
-    AND COMMAND NOT IN ('Daemon', 'Binlog Dump', 'Binlog Dump GTID')";
+    FROM information_schema.PROCESSLIST WHERE TID IS NOT NULL";
 
 const BAD_FIELD: u16 = 1054;
 const ACCESS_DENIED: u16 = 1045;
@@ -132,12 +134,13 @@ impl Session {
         }
     }
 
-    /// Gives of each connection its thread's number, whether it waits for its client, and whether
-    /// for a lock of the server's; nothing where the server does not list them.
+    /// Gives of each connection its thread's number, whether it serves a client, whether it waits
+    /// for that, and whether for a lock of the server's.  Our own is one of them; nothing comes
+    /// where the server does not list them.
     ///
     /// # Errors
     /// Those of the connection.
-    pub fn connections(&mut self, each: impl FnMut([&[u8]; 3])) -> Result<(), Fault> {
+    pub fn connections(&mut self, each: impl FnMut([&[u8]; 4])) -> Result<(), Fault> {
         match self.wire.ask(self.connections, each) {
             Err(Fault::Refused(..)) => Ok(()),
             done => done,

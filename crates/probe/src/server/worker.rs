@@ -12,7 +12,7 @@ use crate::server::meaning;
 use crate::server::rows::Rows;
 use crate::server::session::{Session, Sign};
 use crate::server::wire::Fault;
-use crate::server::Connections;
+use crate::server::{Connections, Listed};
 use crate::table::{Column, Event};
 
 const FIRST_WAIT: Duration = Duration::from_secs(1);
@@ -89,6 +89,9 @@ impl Worker {
                 .retry
                 .later("it does not answer as a server does".to_owned()))
         });
+        if self.session.is_none() {
+            self.share(None); // the server that comes next has other threads
+        }
         answer.end_ns = monotonic_ns();
         answer.fault = done
             .err()
@@ -155,21 +158,17 @@ impl Worker {
             let meaning = |name: &str| meaning::of_metric(name, kind);
             self.metrics.take(name, value, meaning, answer);
         })?;
-        if let Some(connections) = &self.connections {
-            let (mut found, mut locked) = (HashMap::new(), 0);
-            session.connections(|[tid, asleep, waits]| {
-                let tid = number(tid).and_then(|number| u32::try_from(number).ok());
-                found.extend(tid.map(|tid| (tid, asleep == b"1")));
-                locked += i64::from(waits == b"1");
-            })?;
-            if !found.is_empty() || self.locked.is_some() {
+        if self.connections.is_some() {
+            let mut roll = Roll::default();
+            session.connections(|row| roll.take(row))?;
+            let locked = roll.locked;
+            let threads = roll.threads();
+            if threads.is_some() {
                 let gauge = || Column::gauge("session.locked", "count", 1.0);
                 let column = *self.locked.get_or_insert_with(|| answer.define(gauge()));
                 answer.values.push((column, locked));
             }
-            if let Ok(mut listed) = connections.lock() {
-                *listed = found;
-            }
+            self.share(threads);
         }
         Ok(Sign {
             connection: session.number,
@@ -177,6 +176,45 @@ impl Worker {
             monotonic_ns: answer.status_ns,
             wall_ns: wall_ns(),
         })
+    }
+
+    /// Shows who looks at the threads which of them are the server's connections.
+    fn share(&self, threads: Option<HashMap<u32, Listed>>) {
+        let Some(Ok(mut shown)) = self.connections.as_ref().map(|shown| shown.lock()) else {
+            return;
+        };
+        if shown.threads != threads {
+            shown.threads = threads;
+            shown.round += 1;
+        }
+    }
+}
+
+/// The rows of the server's list of connections.
+#[derive(Default)]
+struct Roll {
+    threads: HashMap<u32, Listed>,
+    /// How many that serve a client wait for a lock.
+    locked: i64,
+}
+
+impl Roll {
+    fn take(&mut self, [tid, serves, asleep, waits]: [&[u8]; 4]) {
+        let [serves, asleep, waits] = [serves, asleep, waits].map(|cell| cell == b"1");
+        self.locked += i64::from(serves && waits);
+        let Some(tid) = number(tid).and_then(|tid| u32::try_from(tid).ok()) else {
+            return;
+        };
+        let listed = self.threads.entry(tid).or_default();
+        // A thread of a pool may have several connections, and ours among them.
+        if serves || !listed.serves {
+            *listed = Listed { serves, asleep };
+        }
+    }
+
+    /// The threads; none where not even our own is listed: the server does not list them.
+    fn threads(self) -> Option<HashMap<u32, Listed>> {
+        (!self.threads.is_empty()).then_some(self.threads)
     }
 }
 
@@ -221,5 +259,66 @@ impl Answer {
         self.fresh.push(column);
         self.defined += 1;
         self.defined - 1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::server::login::Place;
+
+    fn roll(rows: &[[&str; 4]]) -> Roll {
+        let mut roll = Roll::default();
+        for row in rows {
+            roll.take(row.map(str::as_bytes));
+        }
+        roll
+    }
+
+    #[test]
+    fn a_server_that_lists_our_own_connection_only_serves_nobody() {
+        let listed = roll(&[["7", "0", "0", "0"]]).threads().unwrap();
+        assert!(!listed[&7].serves);
+        assert_eq!(roll(&[]).threads(), None, "it does not list them");
+    }
+
+    #[test]
+    fn only_connections_that_serve_a_client_are_locked() {
+        let rows = [
+            ["7", "1", "0", "1"],
+            ["8", "0", "0", "1"],
+            ["9", "1", "1", "0"],
+        ];
+        assert_eq!(roll(&rows).locked, 1);
+    }
+
+    #[test]
+    fn a_thread_that_has_a_client_too_serves_it() {
+        for rows in [
+            [["7", "1", "1", "0"], ["7", "0", "0", "0"]],
+            [["7", "0", "0", "0"], ["7", "1", "1", "0"]],
+        ] {
+            let served = Listed {
+                serves: true,
+                asleep: true,
+            };
+            assert_eq!(roll(&rows).threads().unwrap()[&7], served);
+        }
+    }
+
+    #[test]
+    fn a_list_that_changes_is_of_another_round() {
+        let shown = Connections::default();
+        let login = Login {
+            user: String::new(),
+            password: String::new(),
+            place: Place::Socket("socket".into()),
+        };
+        let worker = Worker::new(login, Some(Connections::clone(&shown)));
+        let rounds = [None, Some(7), Some(7), Some(8), None].map(|tid| {
+            worker.share(tid.map(|tid| HashMap::from([(tid, Listed::default())])));
+            shown.lock().unwrap().round
+        });
+        assert_eq!(rounds, [0, 1, 1, 2, 3]);
     }
 }

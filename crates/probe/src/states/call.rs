@@ -145,7 +145,9 @@ pub fn file_of(link: &Path) -> &'static str {
     let path = Path::new(deleted.unwrap_or(&text));
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let ending = path.extension().unwrap_or_default().to_string_lossy();
-    let numbered = !ending.is_empty() && ending.bytes().all(|byte| byte.is_ascii_digit());
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let numbered = is_number(&ending);
     match ending.as_ref() {
         _ if name.starts_with("ib_logfile") || name.starts_with("#ib_redo") => "redo",
         "dblwr" => "doublewrite",
@@ -157,8 +159,9 @@ pub fn file_of(link: &Path) -> &'static str {
         "ibu" => "undo",
         _ if numbered && name.contains("relay") => "relay",
         _ if numbered || ending == "index" => "binlog",
-        "ibd" | "MYD" | "MYI" | "MAD" | "MAI" => "data",
+        "ibd" | "MYD" | "MYI" | "MAD" | "MAI" | "sst" => "data",
         _ if name.starts_with("ibdata") || name == "mysql.ibd" => "data",
+        "log" if is_number(&stem) => "redo", // of MyRocks
         "log" | "err" | "LOG" => "log",
         _ if deleted.is_some() => "temporary",
         _ => "other",
@@ -191,6 +194,8 @@ mod tests {
             ("/d/#innodb_temp/temp_3.ibt", "temporary"),
             ("/tmp/#sql-temptable-1-2-3.MAD", "temporary"),
             ("/tmp/ibAbCdEf (deleted)", "temporary"),
+            ("/d/#rocksdb/000012.log", "redo"),
+            ("/d/#rocksdb/000013.sst", "data"),
             ("/d/host-slow.log", "log"),
             ("/d/ib_buffer_pool", "other"),
         ] {

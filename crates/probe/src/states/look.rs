@@ -1,10 +1,24 @@
-//! One look at a thread: what it does at this moment.
+//! A thread that is looked at: what it does at this moment, and the CPU time that it has used.
 
 use std::fs::{self, File};
+use std::io;
 use std::path::Path;
 
-use crate::file::{hexadecimal, number, Look, Words};
+use crate::file::{hexadecimal, name, number, Look, Words};
+use crate::process::class_of;
+use crate::server::{Listed, Listing};
 use crate::states::call::{file_of, Kind};
+
+/// More threads than these are not opened, as each needs three files; the others stand for them.
+pub const OPEN: usize = 512;
+/// So many of these are of connections that sleep, where there are as many: the others go first.
+const ASLEEP: usize = 64;
+/// The class of the threads that serve a connection, where the server lists them.
+pub const CONNECTION: &str = "connection";
+/// The class of threads that `MySQL` names so and lists, without a client: our own, a replica's.
+const APART: &str = "connection apart";
+/// The class of those that it does not list: it has kept them, or they are younger than the list.
+const UNLISTED: &str = "connection unlisted";
 
 /// What a thread does: a kind of call, the file it is about, and whether the filesystem's journal
 /// is what it waits for.
@@ -54,28 +68,34 @@ pub struct Eye {
 }
 
 impl Eye {
-    /// Of the thread that has this folder; none where it is gone or not ours to look at.
-    #[must_use]
-    pub fn open(folder: &Path) -> Option<Self> {
-        Some(Self {
-            call: File::open(folder.join("syscall")).ok()?,
+    /// Of the thread that has this folder.
+    ///
+    /// # Errors
+    /// It is gone or not ours to look at.
+    pub fn open(folder: &Path) -> io::Result<Self> {
+        Ok(Self {
+            call: File::open(folder.join("syscall"))?,
             waits: File::open(folder.join("wchan")).ok(),
         })
     }
 
-    /// What the thread does now; none once it is gone. `process` is the folder of its process.
-    pub fn see(&self, process: &Path, look: &mut Look) -> Option<State> {
-        let mut words = Words(look.read_once(&self.call).ok()?);
-        let Some(call) = number(words.next()?) else {
-            return Some(State::Running); // "running"
+    /// What the thread does now. `process` is the folder of its process.
+    ///
+    /// # Errors
+    /// It is gone, or not ours to look at: the kernel may deny the reading of a file that is open.
+    pub fn see(&self, process: &Path, look: &mut Look) -> io::Result<State> {
+        let mut words = Words(look.read_once(&self.call)?);
+        let first = words.next().ok_or(io::ErrorKind::UnexpectedEof)?;
+        let Some(call) = number(first) else {
+            return Ok(State::Running); // "running"
         };
         if call < 0 {
-            return Some(State::Fault);
+            return Ok(State::Fault);
         }
         let kind = Kind::of(call);
         if !kind.has_file() {
             let (file, journal) = ("", false);
-            return Some(State::Call {
+            return Ok(State::Call {
                 kind,
                 file,
                 journal,
@@ -87,7 +107,7 @@ impl Eye {
             .and_then(|fd| fs::read_link(process.join(format!("fd/{fd}"))).ok())
             .map_or("other", |link| file_of(&link));
         let journal = kind != Kind::Read && self.waits_for_the_journal(look);
-        Some(State::Call {
+        Ok(State::Call {
             kind,
             file,
             journal,
@@ -111,4 +131,104 @@ impl Eye {
         .iter()
         .any(|known| place.starts_with(known.as_bytes()))
     }
+}
+
+/// Threads that stand for each other where not all of them are open, in the order of their turns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Group {
+    /// Without a client.
+    Rest,
+    /// With a client that waits for it.
+    Awake,
+    /// With a client for which it waits.
+    Asleep,
+}
+
+impl Group {
+    /// That of a thread by what the server lists of it.
+    #[must_use]
+    pub fn of(listed: Option<Listed>) -> Self {
+        match listed {
+            Some(listed) if listed.serves && listed.asleep => Self::Asleep,
+            Some(listed) if listed.serves => Self::Awake,
+            _ => Self::Rest,
+        }
+    }
+}
+
+/// How many threads of a group there are, and how many are open and stand for them.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Share {
+    pub count: i64,
+    pub open: i64,
+}
+
+impl Share {
+    /// What all have, by what those that are open have.
+    #[must_use]
+    pub fn all(self, of: i64) -> i64 {
+        of.saturating_mul(self.count) / self.open.max(1)
+    }
+}
+
+/// A thread whose files are open.
+#[derive(Debug)]
+pub struct Thread {
+    pub tid: u32,
+    pub class: usize,
+    pub group: Group,
+    pub eye: Eye,
+    sched: Option<File>,
+    /// CPU time and waiting for it, as last read.
+    pub used: Option<(i64, i64)>,
+}
+
+impl Thread {
+    /// The thread that has this folder; its class and group are not known yet.
+    ///
+    /// # Errors
+    /// Those of its eye.
+    pub fn open(tid: u32, folder: &Path) -> io::Result<Self> {
+        Ok(Self {
+            tid,
+            class: 0,
+            group: Group::Rest,
+            eye: Eye::open(folder)?,
+            sched: File::open(folder.join("schedstat")).ok(),
+            used: None,
+        })
+    }
+
+    /// CPU time and the time it waited for it, in nanoseconds.
+    pub fn read(&self, look: &mut Look) -> Option<(i64, i64)> {
+        let mut words = Words(look.read_once(self.sched.as_ref()?).ok()?);
+        Some((words.number()?, words.number()?))
+    }
+}
+
+/// The class of a thread that has this folder: by its name, and by what the server lists of it.
+#[must_use]
+pub fn class_name(tid: u32, folder: &Path, listing: &Listing) -> String {
+    let listed = listing.of(tid);
+    if listed.is_some_and(|listed| listed.serves) {
+        return CONNECTION.to_owned();
+    }
+    let comm = fs::read(folder.join("comm")).unwrap_or_default();
+    let comm = name(comm.trim_ascii_end());
+    let class = match class_of(&comm) {
+        CONNECTION if listed.is_some() => APART,
+        CONNECTION if listing.threads.is_some() => UNLISTED,
+        other => other,
+    };
+    class.to_owned()
+}
+
+/// Leaves those of the threads that are opened: the first ones, but for some that sleep.
+pub fn choose(present: &mut Vec<u32>, order: impl Fn(u32) -> (Group, bool)) {
+    // Not the oldest ones: their numbers are scattered.
+    present.sort_by_cached_key(|tid| (order(*tid), tid.wrapping_mul(0x9e37_79b9)));
+    let awake = present.partition_point(|tid| order(*tid).0 != Group::Asleep);
+    let asleep = ASLEEP.min(present.len() - awake);
+    present.drain(awake.min(OPEN - asleep)..awake);
+    present.truncate(OPEN);
 }

@@ -6,29 +6,24 @@
 mod call;
 mod look;
 
-use std::collections::HashMap;
-use std::fs::{self, File};
-use std::path::{Path, PathBuf};
+use std::collections::{HashMap, HashSet};
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::file::{name, Look, Root, Words};
-use crate::process::{class_of, Found};
+use crate::file::{Look, Root};
+use crate::process::Found;
 use crate::schedule::monotonic_ns;
-use crate::server::Connections;
-use crate::states::look::{Eye, State};
+use crate::server::{Connections, Listing};
+use crate::states::look::{choose, class_name, Group, Share, State, Thread, CONNECTION, OPEN};
 use crate::table::{Column, Event, Source, Table};
 
 /// So many threads of a process are looked at each time at most, in a new draw, so that it costs the
 /// same however many there are.
 const MOST: usize = 48;
-/// More threads than these are not opened, as each needs three files; the others stand for them.
-const OPEN: usize = 512;
 /// A look counts for so many intervals at most: what came later than that was not looked at.
 const LATEST: i64 = 4;
-/// The class of the threads that serve a connection, where the server lists them.
-const CONNECTION: &str = "connection";
-/// The class of other threads that `MySQL` names so: our own connection, and those it has kept.
-const UNLISTED: &str = "connection unlisted";
 
 /// The states of all watched processes.
 pub struct States {
@@ -40,6 +35,8 @@ pub struct States {
     look: Look,
     dice: u64,
     looked_ns: Option<i64>,
+    /// Of the list of connections by which the threads are listed now.
+    round: u64,
 }
 
 struct Watched {
@@ -47,9 +44,13 @@ struct Watched {
     pid: u32,
     folder: PathBuf,
     threads: Vec<Thread>,
-    /// How many there are, opened or not.
-    count: usize,
+    /// All that were there when they were last listed, opened or not.
+    present: HashSet<u32>,
+    /// Of each group.
+    shares: [Share; 3],
     noted: bool,
+    /// Whether we may not look at a thread, and whether that is noted.
+    refused: Option<bool>,
     looks: i64,
     /// Of the threads, which are in their order: how many are drawn, how many of these serve.
     drawn: usize,
@@ -57,7 +58,7 @@ struct Watched {
     /// All its columns.
     ids: Vec<usize>,
     /// Nanoseconds of threads by class and state.
-    spent: HashMap<(usize, State), f64>,
+    spent: HashMap<(usize, State), i64>,
     classes: Vec<Class>,
 }
 
@@ -68,26 +69,17 @@ enum Part {
     Rest,
 }
 
+#[derive(Default)]
 struct Class {
     name: String,
     cpu_ns: i64,
     delay_ns: i64,
     /// Of the thread that used or waited for a CPU most in each tick.
     busiest_ns: i64,
-    threads: i64,
-    /// Threads that nobody asked for anything since the last tick.
+    /// Threads of each group.
+    threads: [i64; 3],
+    /// Threads that nobody asked for anything since the last tick; all of them are asleep.
     idle: i64,
-}
-
-struct Thread {
-    tid: u32,
-    class: usize,
-    /// Whether its connection waited for its client when the server listed it.
-    asleep: bool,
-    eye: Eye,
-    sched: Option<File>,
-    /// CPU time and waiting for it, as last read.
-    used: Option<(i64, i64)>,
 }
 
 impl States {
@@ -104,45 +96,41 @@ impl States {
             look: Look::default(),
             dice: monotonic_ns().unsigned_abs() | 1,
             looked_ns: None,
+            round: 0,
         }
     }
 
     /// The threads as they are listed now.
     fn list(&mut self, table: &mut Table) {
-        let found = self
-            .found
-            .lock()
-            .map(|found| found.clone())
-            .unwrap_or_default();
+        let found = self.found.lock().map(|found| found.clone());
+        let found = found.unwrap_or_default();
+        let is =
+            |watched: &Watched, role: &str, pid: u32| watched.pid == pid && watched.role == role;
         self.watched.retain(|watched| {
-            let lives = found
-                .iter()
-                .any(|(role, pid)| *role == watched.role && *pid == watched.pid);
+            let lives = found.iter().any(|(role, pid)| is(watched, role, *pid));
             if !lives {
                 watched.ids.iter().for_each(|id| table.gone(*id));
             }
             lives
         });
         for (role, pid) in found {
-            if !self
-                .watched
-                .iter()
-                .any(|watched| watched.pid == pid && watched.role == role)
-            {
+            if !self.watched.iter().any(|watched| is(watched, &role, pid)) {
                 self.watched.push(Watched::new(&self.root, role, pid));
             }
         }
-        let connections = self
-            .connections
-            .lock()
-            .map(|listed| listed.clone())
-            .unwrap_or_default();
+        self.list_threads();
         for watched in &mut self.watched {
-            watched.list(&connections);
-            if watched.count > OPEN && !std::mem::replace(&mut watched.noted, true) {
-                let text = format!("{} threads, of which {OPEN} stand for all", watched.count);
-                table.note("states", Event::Gap, &watched.role, &text);
-            }
+            watched.note(table);
+        }
+    }
+
+    fn list_threads(&mut self) {
+        let Ok(listing) = self.connections.lock() else {
+            return;
+        };
+        self.round = listing.round;
+        for watched in &mut self.watched {
+            watched.list(&listing, &mut self.look);
         }
     }
 
@@ -180,6 +168,14 @@ impl Source for States {
                 watched.look(part, span_ns, &mut self.look);
             }
         }
+        // The server's answer to the last tick has come: until the next one it would grow old.
+        let round = self
+            .connections
+            .lock()
+            .map_or(self.round, |listing| listing.round);
+        if round != self.round {
+            self.list_threads();
+        }
         // Not at a fixed rate: what happens ten times a second would always be seen, or never.
         let half_ns = usize::try_from(self.interval_ns / 2).unwrap_or(usize::MAX);
         let more_ns = Self::draw(&mut self.dice, half_ns.max(1));
@@ -202,8 +198,10 @@ impl Watched {
             pid,
             folder: root.path(format!("proc/{pid}")),
             threads: Vec::new(),
-            count: 0,
+            present: HashSet::new(),
+            shares: [Share::default(); 3],
             noted: false,
+            refused: None,
             looks: 0,
             drawn: 0,
             serving: 0,
@@ -213,45 +211,58 @@ impl Watched {
         }
     }
 
-    fn list(&mut self, connections: &HashMap<u32, bool>) {
-        let mut present = Vec::new();
-        for entry in fs::read_dir(self.folder.join("task"))
-            .into_iter()
-            .flatten()
-            .flatten()
-        {
-            let Some(tid) = entry.file_name().to_str().and_then(|tid| tid.parse().ok()) else {
-                continue;
-            };
-            present.push(tid);
-            let known = self.threads.iter().position(|thread| thread.tid == tid);
-            if known.is_none() && self.threads.len() >= OPEN {
-                continue;
-            }
-            let asleep = connections.get(&tid);
-            let class = if asleep.is_some() {
-                self.class(CONNECTION)
-            } else {
-                let comm = fs::read(entry.path().join("comm")).unwrap_or_default();
-                let comm = name(comm.trim_ascii_end());
-                match class_of(&comm) {
-                    // As MySQL names them: one that it does not list is ours, or waits for its next.
-                    CONNECTION if !connections.is_empty() => self.class(UNLISTED),
-                    other => self.class(other),
-                }
-            };
-            let at = known.unwrap_or(self.threads.len());
-            if known.is_none() {
-                self.threads.extend(Thread::open(tid, &entry.path()));
-            }
-            let Some(thread) = self.threads.get_mut(at) else {
-                continue;
-            };
-            thread.class = class;
-            thread.asleep = asleep.copied().unwrap_or_default();
+    /// Lists the threads, and opens those that stand for all of their group.
+    fn list(&mut self, listing: &Listing, look: &mut Look) {
+        let folder = self.folder.join("task");
+        let entries = fs::read_dir(&folder).into_iter().flatten().flatten();
+        let mut present: Vec<u32> = entries
+            .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+            .collect();
+        let before = std::mem::replace(&mut self.present, present.iter().copied().collect());
+        let group = |tid: u32| Group::of(listing.of(tid));
+        self.shares = [Share::default(); 3];
+        for tid in &present {
+            self.shares[group(*tid) as usize].count += 1;
         }
-        self.threads.retain(|thread| present.contains(&thread.tid));
-        self.count = present.len().max(self.threads.len());
+        let drained = self.threads.drain(..);
+        let mut open: HashMap<u32, Thread> = drained.map(|thread| (thread.tid, thread)).collect();
+        choose(&mut present, |tid| (group(tid), !open.contains_key(&tid)));
+        for tid in present {
+            let folder = folder.join(tid.to_string());
+            let known = open.remove(&tid);
+            match known.map_or_else(|| Thread::open(tid, &folder), Ok) {
+                Ok(mut thread) => {
+                    // What it used before it was opened is not of this time, unless it began since.
+                    thread.used = thread.used.or_else(|| {
+                        if before.contains(&tid) {
+                            thread.read(look)
+                        } else {
+                            (!before.is_empty()).then_some((0, 0))
+                        }
+                    });
+                    thread.group = group(tid);
+                    thread.class = self.class(&class_name(tid, &folder, listing));
+                    self.shares[thread.group as usize].open += 1;
+                    self.threads.push(thread);
+                }
+                Err(error) => refuse(&mut self.refused, &error),
+            }
+        }
+    }
+
+    fn note(&mut self, table: &mut Table) {
+        let mut gap = |text: &str| table.note("states", Event::Gap, &self.role, text);
+        let count = self.present.len();
+        if count > OPEN && !std::mem::replace(&mut self.noted, true) {
+            gap(&format!("{count} threads, of which {OPEN} stand for all"));
+        }
+        if self.refused == Some(false) {
+            self.refused = Some(true);
+            let folder = self.folder.display();
+            gap(&format!(
+                "{folder}/task/*/syscall: permission denied; run as root, or with CAP_SYS_PTRACE"
+            ));
+        }
     }
 
     fn class(&mut self, name: &str) -> usize {
@@ -260,11 +271,7 @@ impl Watched {
         }
         self.classes.push(Class {
             name: name.to_owned(),
-            cpu_ns: 0,
-            delay_ns: 0,
-            busiest_ns: 0,
-            threads: 0,
-            idle: 0,
+            ..Class::default()
         });
         self.classes.len() - 1
     }
@@ -291,40 +298,40 @@ impl Watched {
 
     /// Looks at a part of the threads that are drawn; each stands for as many as there are.
     fn look(&mut self, part: Part, span_ns: i64, look: &mut Look) {
-        #[allow(
-            clippy::cast_precision_loss,
-            reason = "a time below a second, threads below 2^52"
-        )]
-        let each_ns = span_ns as f64 * self.count as f64 / self.drawn.max(1) as f64;
-        let drawn = match part {
+        let [open, drawn] = [self.threads.len(), self.drawn.max(1)]
+            .map(|count| i64::try_from(count).unwrap_or(i64::MAX));
+        let seen = match part {
             Part::Serving => 0..self.serving,
             Part::Rest => self.serving..self.drawn,
         };
-        for thread in &self.threads[drawn] {
-            if let Some(state) = thread.eye.see(&self.folder, look) {
-                *self.spent.entry((thread.class, state)).or_default() += each_ns;
+        for thread in &self.threads[seen] {
+            match thread.eye.see(&self.folder, look) {
+                Ok(state) => {
+                    let all_ns = self.shares[thread.group as usize].all(span_ns);
+                    let each_ns = all_ns.saturating_mul(open) / drawn;
+                    *self.spent.entry((thread.class, state)).or_default() += each_ns;
+                }
+                Err(error) => refuse(&mut self.refused, &error),
             }
         }
     }
 
     fn read(&mut self, look: &mut Look, table: &mut Table) {
-        // Those that are open stand for all.
-        let [count, open] = [self.count, self.threads.len().max(1)]
-            .map(|threads| i64::try_from(threads).unwrap_or(i64::MAX));
-        let all = |of: i64| of.saturating_mul(count) / open;
         for class in &mut self.classes {
-            class.threads = 0;
+            class.threads = [0; 3];
             class.idle = 0;
         }
         let mut busiest = vec![0; self.classes.len()];
         for thread in &mut self.threads {
             let class = &mut self.classes[thread.class];
-            class.threads += 1;
+            let share = self.shares[thread.group as usize];
+            class.threads[thread.group as usize] += 1;
             let now = thread.read(look);
-            class.idle += i64::from(thread.asleep && now.is_some() && now == thread.used);
+            let asleep = thread.group == Group::Asleep;
+            class.idle += i64::from(asleep && now.is_some() && now == thread.used);
             if let (Some((cpu, delay)), Some((cpu_then, delay_then))) = (now, thread.used) {
-                class.cpu_ns += all(cpu - cpu_then);
-                class.delay_ns += all(delay - delay_then);
+                class.cpu_ns += share.all(cpu - cpu_then);
+                class.delay_ns += share.all(delay - delay_then);
                 let most = &mut busiest[thread.class];
                 *most = (cpu - cpu_then + delay - delay_then).max(*most);
             }
@@ -339,72 +346,35 @@ impl Watched {
             table.set(id, value);
             self.ids.push(id);
         };
-        set(
-            Column::counter("state.looks", "count", 1.0),
-            &self.role,
-            self.looks,
-        );
+        let looks = Column::counter("state.looks", "count", 1.0);
+        set(looks, &self.role, self.looks);
         for class in &self.classes {
             let of = format!("{}/{}", self.role, class.name);
-            set(Column::counter("state.cpu", "s", 1e-9), &of, class.cpu_ns);
-            set(
-                Column::counter("state.run_delay", "s", 1e-9),
-                &of,
-                class.delay_ns,
-            );
-            set(
-                Column::counter("state.busiest", "s", 1e-9),
-                &of,
-                class.busiest_ns,
-            );
-            set(
-                Column::gauge("state.threads", "count", 1.0),
-                &of,
-                all(class.threads),
-            );
+            for (name, value) in [
+                ("state.cpu", class.cpu_ns),
+                ("state.run_delay", class.delay_ns),
+                ("state.busiest", class.busiest_ns),
+            ] {
+                set(Column::counter(name, "s", 1e-9), &of, value);
+            }
+            let groups = self.shares.iter().zip(class.threads);
+            let threads = groups.map(|(share, threads)| share.all(threads)).sum();
+            set(Column::gauge("state.threads", "count", 1.0), &of, threads);
             if class.name == CONNECTION {
-                set(
-                    Column::gauge("state.idle", "count", 1.0),
-                    &of,
-                    all(class.idle),
-                );
+                let idle = self.shares[Group::Asleep as usize].all(class.idle);
+                set(Column::gauge("state.idle", "count", 1.0), &of, idle);
             }
         }
         for ((class, state), spent_ns) in &self.spent {
-            let of = format!(
-                "{}/{}/{}",
-                self.role,
-                self.classes[*class].name,
-                state.word()
-            );
-            #[allow(
-                clippy::cast_possible_truncation,
-                reason = "three centuries of threads"
-            )]
-            set(
-                Column::counter("state.seconds", "s", 1e-9),
-                &of,
-                *spent_ns as i64,
-            );
+            let class = &self.classes[*class].name;
+            let of = format!("{}/{class}/{}", self.role, state.word());
+            set(Column::counter("state.seconds", "s", 1e-9), &of, *spent_ns);
         }
     }
 }
 
-impl Thread {
-    fn open(tid: u32, folder: &Path) -> Option<Self> {
-        Some(Self {
-            tid,
-            class: 0,
-            asleep: false,
-            eye: Eye::open(folder)?,
-            sched: File::open(folder.join("schedstat")).ok(),
-            used: None,
-        })
-    }
-
-    /// CPU time and the time it waited for it, in nanoseconds.
-    fn read(&self, look: &mut Look) -> Option<(i64, i64)> {
-        let mut words = Words(look.read_once(self.sched.as_ref()?).ok()?);
-        Some((words.number()?, words.number()?))
+fn refuse(refused: &mut Option<bool>, error: &io::Error) {
+    if error.kind() == ErrorKind::PermissionDenied {
+        refused.get_or_insert(false);
     }
 }

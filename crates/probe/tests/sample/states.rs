@@ -1,5 +1,6 @@
 //! What threads do, on a recorded tree and on threads of this machine.
 
+use std::collections::HashMap;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::sync::{Arc, Mutex};
@@ -8,7 +9,7 @@ use std::time::Duration;
 
 use mydyno_probe::file::Root;
 use mydyno_probe::process::Found;
-use mydyno_probe::server::Connections;
+use mydyno_probe::server::{Connections, Listed, Listing};
 use mydyno_probe::states::States;
 use mydyno_probe::table::{Source, Table};
 
@@ -83,9 +84,26 @@ fn source(root: &Root, pid: u32, connections: &[u32]) -> (States, Found) {
     )
 }
 
+/// A list of threads that serve a client; none where there are none.
 fn listed(connections: &[u32], asleep: &[u32]) -> Connections {
-    let each = connections.iter().map(|tid| (*tid, asleep.contains(tid)));
-    Arc::new(Mutex::new(each.collect()))
+    let each = connections.iter().map(|tid| {
+        let asleep = asleep.contains(tid);
+        let serves = true;
+        (*tid, Listed { serves, asleep })
+    });
+    let threads = (!connections.is_empty()).then(|| each.collect());
+    Arc::new(Mutex::new(Listing { threads, round: 0 }))
+}
+
+/// Threads of process 7 by the list of its server.
+fn watched(folder: &Folder, connections: &Connections) -> States {
+    let found: Found = Arc::new(Mutex::new(vec![("db".to_owned(), 7)]));
+    States::new(
+        &Root::at(folder.path()),
+        EACH,
+        found,
+        Arc::clone(connections),
+    )
 }
 
 #[test]
@@ -144,9 +162,7 @@ fn the_busiest_thread_of_a_class_is_no_sum() {
 #[test]
 fn a_connection_that_sleeps_and_used_no_processor_is_idle() {
     let folder = recorded();
-    let found: Found = Arc::new(Mutex::new(vec![("db".to_owned(), 7)]));
-    let connections = listed(&[10, 11, 12], &[10, 11]);
-    let mut states = States::new(&Root::at(folder.path()), EACH, found, connections);
+    let mut states = watched(&folder, &listed(&[10, 11, 12], &[10, 11]));
     let mut table = Table::new();
     let mut idle = || {
         states.read(&mut table).unwrap();
@@ -156,6 +172,125 @@ fn a_connection_that_sleeps_and_used_no_processor_is_idle() {
     folder.write("proc/7/task/10/schedstat", "4000 900 5\n");
     assert_eq!(idle(), Some(1), "10 had work, 12 is in a query");
     assert_eq!(idle(), Some(2));
+}
+
+/// Else the probe's own connection and the cached ones seem to wait for latches.
+#[test]
+fn threads_named_so_are_connections_only_where_the_server_does_not_list_them() {
+    let folder = Folder::new();
+    for tid in 20..24 {
+        thread(&folder, tid, "connection", "running\n", "");
+    }
+    let threads = |connections: &Connections| {
+        let mut table = Table::new();
+        watched(&folder, connections).read(&mut table).unwrap();
+        ["", " apart", " unlisted"]
+            .map(|class| value(&table, "state.threads", &format!("db/connection{class}")))
+    };
+    assert_eq!(threads(&listed(&[], &[])), [Some(4), None, None]);
+    let connections = listed(&[20], &[]);
+    assert_eq!(threads(&connections), [Some(1), None, Some(3)]);
+    let own = HashMap::from([(21, Listed::default())]);
+    connections.lock().unwrap().threads = Some(own);
+    assert_eq!(threads(&connections), [None, Some(1), Some(3)]);
+}
+
+#[test]
+fn a_list_that_changed_between_two_ticks_counts_from_the_next_look() {
+    let folder = recorded();
+    let connections = listed(&[10], &[]);
+    let mut states = watched(&folder, &connections);
+    let mut table = Table::new();
+    states.read(&mut table).unwrap();
+    let serving = Listed {
+        serves: true,
+        asleep: false,
+    };
+    *connections.lock().unwrap() = Listing {
+        threads: Some(HashMap::from([(11, serving)])),
+        round: 1,
+    };
+    for _ in 0..2 {
+        states.look();
+        sleep(Duration::from_millis(2));
+    }
+    states.read(&mut table).unwrap();
+    let spent = |state: &str| value(&table, "state.seconds", &format!("db/connection/{state}"));
+    assert_eq!(spent("running"), Some(50_000_000), "10, in the first look");
+    assert!(spent("read.data").is_some(), "11, in the second one");
+}
+
+#[test]
+fn a_thread_that_began_after_the_last_list_counts_from_its_begin() {
+    let folder = recorded();
+    let (mut states, _) = source(&Root::at(folder.path()), 7, &[10, 17]);
+    let mut table = Table::new();
+    states.read(&mut table).unwrap();
+    thread(&folder, 17, "mysqld", "running\n", "");
+    states.read(&mut table).unwrap();
+    assert_eq!(value(&table, "state.cpu", "db/connection"), Some(1000));
+    assert_eq!(value(&table, "state.run_delay", "db/connection"), Some(500));
+}
+
+/// Most connections of a busy site sleep, and the oldest ones are the first by their numbers.
+#[test]
+fn connections_at_work_are_opened_before_those_that_sleep() {
+    let folder = Folder::new();
+    let (all, asleep): (Vec<u32>, Vec<u32>) = ((1000..1700).collect(), (1000..1600).collect());
+    for tid in &all {
+        thread(&folder, *tid, "mysqld", "running\n", "");
+    }
+    let mut states = watched(&folder, &listed(&all, &asleep));
+    let mut table = Table::new();
+    states.read(&mut table).unwrap();
+    for tid in 1600..1700 {
+        folder.write(&format!("proc/7/task/{tid}/schedstat"), "3000 500 3\n");
+    }
+    states.read(&mut table).unwrap();
+    let cpu = value(&table, "state.cpu", "db/connection");
+    assert_eq!(cpu, Some(100 * 2000), "each stands for itself");
+    assert_eq!(value(&table, "state.threads", "db/connection"), Some(700));
+    assert_eq!(value(&table, "state.idle", "db/connection"), Some(600));
+}
+
+#[test]
+fn of_connections_that_sleep_some_stand_for_all() {
+    let folder = Folder::new();
+    let (all, asleep): (Vec<u32>, Vec<u32>) = ((1000..1700).collect(), (1600..1700).collect());
+    for tid in &all {
+        thread(&folder, *tid, "mysqld", "running\n", "");
+    }
+    let mut states = watched(&folder, &listed(&all, &asleep));
+    let mut table = Table::new();
+    for _ in 0..2 {
+        states.read(&mut table).unwrap();
+    }
+    assert_eq!(value(&table, "state.threads", "db/connection"), Some(700));
+    assert_eq!(value(&table, "state.idle", "db/connection"), Some(100));
+}
+
+/// A file that nobody may read, not even root, stands for one that needs the rights of a tracer.
+#[test]
+fn a_thread_that_may_not_be_looked_at_is_noted_once_with_the_next_step() {
+    let folder = recorded();
+    folder.remove("proc/7/task/11/syscall");
+    let place = folder.path().join("proc/7/task/11/syscall");
+    symlink("/proc/sys/vm/drop_caches", place).unwrap();
+    let (mut states, _) = source(&Root::at(folder.path()), 7, &[]);
+    let mut table = Table::new();
+    for _ in 0..2 {
+        states.read(&mut table).unwrap();
+        states.look();
+    }
+    let notes: Vec<_> = table.notes().iter().collect();
+    assert_eq!(notes.len(), 1);
+    assert_eq!(
+        (notes[0].source.as_str(), notes[0].of.as_str()),
+        ("states", "db")
+    );
+    assert!(notes[0]
+        .text
+        .contains("permission denied; run as root, or with CAP_SYS_PTRACE"));
 }
 
 /// Seconds of threads must add up to all of them, though a part is looked at.
