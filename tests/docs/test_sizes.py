@@ -14,10 +14,10 @@ RECORDS = {"LabState"}  # the record of a lab, whose fields are the format of a 
 FILES = 211  # what a reader can know; raised only with what a user can do more
 # folders of one small file for each thing of a kind: not counted
 PLUGINS = ("diagnose/limits", "keep/forms")
-CODE = 31_130  # lines of code in src; raised only with what a user can do more
+CODE = 31_370  # lines of code in src; raised only with what a user can do more
 # Files and lines of code of each distribution of its own, which an extra requires; as above.
 EXTRAS = {"mydyno-simulate": (7, 510), "mydyno-vm": (10, 1280)}
-CORE = 13_870  # lines of code on the way of a plain campaign: from its spec to the text report
+CORE = 13_900  # lines of code on the way of a plain campaign: from its spec to the text report
 # The rooms of that way, and the files of larger rooms that it takes.
 CORE_ROOMS = ("campaign", "journal", "stack", "stats", "testbed")
 CORE_FILES = (

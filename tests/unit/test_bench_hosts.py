@@ -58,7 +58,10 @@ def test_a_machine_is_made_as_its_table_specifies():
     assert (asked.memory, asked.cores, asked.credits) == (3 << 30, 4, 0.5)
 
 
-INSTALL = r"run pip install 'mydyno\[vm\]' \(make setup-vm in a checkout\)"
+INSTALL = (
+    r"run make setup-vm in a checkout, or pip install --find-links DIR 'mydyno\[vm\]' "
+    r"with the folder that mydyno's wheel was in"
+)
 
 
 @pytest.fixture

@@ -280,9 +280,7 @@ def _remount(host: Host, kept: Kept, *, exact: bool) -> Remount:
     now, shown = ask(host, layer.observe()), _shown(host, kept)
     if exact:
         silent = "" if missing(wanted, "strictatime") else ",strictatime"  # as the layer reads it
-        first = {**now, "mount": canonical(wanted + silent)}
-        ways = [*layer.undo(now, first), *layer.undo(first, now)]
-        there, again = [one.action.argv for one in ways] or [(), ()]
+        there, again = layer.restores(now, canonical(wanted + silent))
         return Remount(shown, wanted, there, again, exact=exact)
     forth, back = layer.remounts(now, wanted)
     word = next(word for word in forth if word.startswith("remount,"))

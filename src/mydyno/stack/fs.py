@@ -199,6 +199,15 @@ class Fs:
         then = merged(now["mount"], mount)
         return self._remount(now, then.split(",")).argv, self._back(now, then, now["mount"]).argv
 
+    def restores(self, now: Settings, was: str) -> Sequence[Sequence[str]]:
+        """Return the commands of a remount with exactly these options, and with the present ones.
+
+        Both are empty where these are the present ones.
+        """
+        here = now["mount"]
+        ways = [(here, was), (was, here)] if was != here else []
+        return [self._back(now, *way).argv for way in ways] or [(), ()]
+
     def _back(self, now: Settings, here: str, was: str) -> Action:
         former = was.split(",")
         extra = [o for o in here.split(",") if o not in former]
