@@ -135,7 +135,7 @@ def test_connections_that_share_a_pool_of_threads_are_counted(bench, running):
 def test_a_server_without_a_client_is_limited_by_nothing(server):
     """MySQL keeps the threads of connections that have ended: they wait, and for no latch."""
     ended(server)
-    done = mydyno("why", "--live", "--server-defaults", server.place.admin, "--seconds", 3)
+    done = mydyno("why", "--live", "--server-defaults", server.place.admin, "--seconds", 6)
     assert done.returncode == 3
     assert "no client was connected" in done.stderr
 

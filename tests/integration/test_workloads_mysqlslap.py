@@ -52,7 +52,9 @@ def test_generated_and_given_sql_report_as_they_run(bench, tmp_path, name, trans
             walls, ends = [wall for wall, _ in found], [interval.t_s for _, interval in found]
             assert ends == sorted({0.0, *ends})[1:]
             apart = zip(np.diff(ends), np.diff(walls), strict=True)
-            assert min(abs(end - wall) for end, wall in apart) < 0.3  # who reads may be late once
+            assert (
+                np.median([abs(end - wall) for end, wall in apart]) < 0.3
+            )  # who reads may be late
             assert all(interval.values["qps"] > 0 for _, interval in found)
 
 

@@ -138,10 +138,12 @@ def test_a_setting_that_is_relief_already_is_not_tried():
     [
         ("innodb_flush_log_at_trx_commit", "1", True),
         ("innodb_flush_log_at_trx_commit", "0", False),
+        ("innodb_flush_log_at_trx_commit", "3", True),
         ("sort_buffer_size", "2M", True),
         ("sort_buffer_size", "64K", False),
         ("tmp_table_size", "16M", True),
-        ("tmp_table_size", "256M", False),
+        ("tmp_table_size", '256M"\n"mysqld.max_heap_table_size" = "256M', False),
+        ("tmp_table_size", "256M", True),  # the other one is smaller by default, and counts
     ],
 )
 def test_a_relief_is_on_the_relieving_side_of_what_the_treatment_has(setting, value, tried):

@@ -230,19 +230,19 @@ def test_a_kill_costs_no_answer_and_no_more_than_the_budget_again():
     """The segment that was cut off is as long as a first trial: the server is a new one."""
     design = Doses("BASE", "w", ("disk.rate 80%",), "tps", 150.0, 1)
 
-    def spent_with(first_s, third_s):
+    def spent_with(first_s, at, later_s):
         history = [replace(trial(0, "BASE", 0, 100.0), machine_time_s=first_s)]
         while one := design.next(history):
             value = 80.0 if "80%" in one.treatment else 100.0
             done = trial(one.id, one.treatment, one.block, value + 0.01 * one.id)
-            history.append(replace(done, machine_time_s=third_s if one.id == 3 else 8.0))
+            history.append(replace(done, machine_time_s=later_s if one.id == at else 8.0))
         return history
 
-    killed = spent_with(61.0, 61.0)
+    killed = spent_with(61.0, 3, 61.0)
     assert killed[-1].trial.block == 3
     assert main_limit(proven(killed, "BASE", "tps", 150.0).worse) is not None
-    stuck = spent_with(61.0, 300.0)  # such a server gets no more of the host's time
-    assert stuck[-1].trial.block == 1
+    stuck = spent_with(61.0, 1, 300.0)  # such a server gets no more of the host's time
+    assert stuck[-1].trial.id == 1
 
 
 def test_of_two_above_one_half_none_is_the_main_one_and_both_are_named():

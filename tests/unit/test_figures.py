@@ -55,6 +55,8 @@ def test_cpus_that_come_later_are_counted_from_then_on(tmp_path):
         file.tick(seq, given)
     found = of_window(read(file.written(tmp_path)), Where(), Window(0.0, 5.0))
     assert found.means["cpus"] == pytest.approx((1 + 1 + 1 + 2 + 2) / 5)
+    late = of_window(read(file.written(tmp_path)), Where(), Window(50.0, 60.0))
+    assert late.means["cpus"] == 2  # the sampler had ended: as many as its head has
 
 
 THREADS = (("state.looks", "mysqld", "counter", 1.0), ("state.threads", "mysqld/c", "gauge", 1.0))
@@ -104,12 +106,3 @@ def test_a_state_that_a_trial_was_never_in_took_no_time_there(tmp_path):
     means = mean(trials).means
     assert means[f"state.seconds:{SLEEP}"] == pytest.approx(0.5 / 3)
     assert means[f"state.seconds:{READ}"] == pytest.approx(2.5 / 3)
-
-
-def test_threads_are_those_that_were_listed_before_the_looks(tmp_path):
-    file = File().define("states", *THREADS)
-    for seq, threads in enumerate([4, 4, 4, 9]):
-        found = {("state.looks", "mysqld"): 10 * seq, ("state.threads", "mysqld/c"): threads}
-        file.tick(seq, found, read=("states",))
-    means = of_window(read(file.written(tmp_path)), Where(), Window(0.0, 5.0)).means
-    assert means["state.threads:mysqld/c"] == 4

@@ -78,7 +78,7 @@ def scene(
     """Return what a lease is planned from; `of` are fields of it, and outputs of the host."""
     files = HostFiles(values or {"/proc/sys/vm/swappiness": "60\n"})
     commands = ("mount", "forth"), ("mount", "back")
-    remount = Remount("rw,relatime", "rw,noatime", *commands, exact=of.pop("exact", False))
+    remount = Remount("rw,relatime", "rw,noatime", *commands, added=frozenset(of.pop("added", ())))
     shown = {name: of.pop(name) for name in ("maps", "mount", "sysctl_files") if name in of}
     there = seen(host={**HOST, **shown})
     own = environment or {}
@@ -375,6 +375,17 @@ def test_a_bound_that_the_server_would_move_is_restored_with_what_it_bounds():
     assert [row.key for row in plan.rows] == ["mysqld.innodb_io_capacity"]
 
 
+def test_free_memory_stays_with_huge_pages_that_somebody_has_set_since():
+    values = {"/sys/kernel/mm/transparent_hugepage/enabled": "[always] madvise never"}
+    values["/proc/sys/vm/min_free_kbytes"] = "524288"
+    along = {"kernel.thp": {"kernel.sysctl.vm.min_free_kbytes": ["524288"]}}
+    first = kept(kernel__thp="never", kernel__sysctl__vm__min_free_kbytes="11264")
+    top = noted(LeaseNote({"kernel.thp": "madvise"}))
+    plan = undone(top, first, scene({OPTIONS: "text"}, values=values, along=along))
+    assert plan.trial == []
+    assert plan.left == {"kernel.thp": "always"}
+
+
 def test_a_bound_stays_with_a_variable_that_somebody_has_set_since_it_was_kept():
     now = {**POOL, "innodb_io_capacity": "7000", "innodb_io_capacity_max": "40000"}
     there = replace(scene({OPTIONS: "text"}, dynamic=POOL), seen=seen(variables=now))
@@ -441,13 +452,16 @@ def test_a_mount_is_remounted_and_its_line_edited():
 
 def test_an_option_that_a_kept_mount_added_is_taken_away_with_it():
     """All first options are there beside it, so that nothing seems to be left to do."""
-    there = scene({OPTIONS: "text"}, mount="ext4 rw,relatime,discard", exact=True)
+    there = scene({OPTIONS: "text"}, mount="ext4 rw,relatime,discard", added=["discard"])
     first, top = kept(fs__mount="relatime,rw"), noted(LeaseNote({"fs.mount": "discard"}))
     plan = undone(top, first, there)
     assert [(change.kind, change.place) for change in plan.trial] == [("mount", "/data")]
     assert plan.left == {}
     assert not_in_force(plan.rows, first, there)
-    assert not_in_force(plan.rows, first, scene(mount="ext4 rw,relatime", exact=True)) == []
+    assert (
+        not_in_force(plan.rows, first, scene(mount="ext4 rw,relatime,seclabel", added=["discard"]))
+        == []
+    )
 
 
 @pytest.mark.parametrize(
@@ -553,16 +567,18 @@ def test_what_moves_along_is_read_with_a_host():
 
 
 def test_an_undo_remounts_with_the_first_options_and_no_other():
-    now = '{"filesystems": [{"fstype": "ext4", "options": "rw,relatime,discard", "target": "/d"}]}'
-    there = existing(**{"--json": now, "--mountpoint": "rw,relatime,discard\n"})
-    first = kept(fs__mount="relatime,rw")
-    remount = leases.scene_of(there, seen(), first, first, [OPTIONS]).remount
-    assert (remount.before, remount.exact) == ("rw,relatime,discard", True)
+    """What an operator has added since stays, as do options that a newer kernel shows."""
+    shown = "rw,nosuid,relatime,discard"
+    now = f'{{"filesystems": [{{"fstype": "ext4", "options": "{shown}", "target": "/d"}}]}}'
+    there = existing(**{"--json": now, "--mountpoint": f"{shown}\n"})
+    first, top = kept(fs__mount="relatime,rw"), noted(LeaseNote({"fs.mount": "discard"}))
+    remount = leases.scene_of(there, seen(), first, first, top.lease).remount
+    assert (remount.before, remount.added) == (shown, {"discard"})
     assert (remount.forth[-2], remount.back[-2]) == (
-        "remount,nodiscard,relatime,rw",
-        "remount,discard,relatime,rw",
+        "remount,nodiscard,nosuid,relatime,rw",
+        "remount,discard,nosuid,relatime,rw",
     )
-    assert not leases.scene_of(there, seen(), first, first).remount.exact
+    assert leases.scene_of(there, seen(), first, first).remount.added == frozenset()
 
 
 @pytest.mark.parametrize("change", ["nothing", "file", "folder", "link"])

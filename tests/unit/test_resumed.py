@@ -16,8 +16,9 @@ from mydyno.campaign.treatments import Environment
 from mydyno.cli.recipes import SpecSource
 from mydyno.cli.run import run as run_command
 from mydyno.cli.run_directory import RunFacts, begun_on, save
-from mydyno.journal import FileJournal
+from mydyno.journal import FileJournal, Finished
 from mydyno.journal.register import RunDir
+from mydyno.model import Outcome, Trial, TrialStatus, Window
 from mydyno.testing import Silent
 from mydyno_simulate import BARE, Arm, Machine
 from mydyno_simulate.play import one
@@ -67,6 +68,10 @@ def test_a_share_of_memory_is_what_it_was_when_the_run_began(tmp_path, now, take
     found = replace(first, memory_bytes=int(now * 2**33))
     assert begun_on(tmp_path, found) == found  # nothing began there
     save(files, SpecSource("", "s.toml", {}), RunFacts("s.toml", {}, first, ""), begun=False)
+    assert begun_on(tmp_path, found) == found  # nor was anything measured
+    journal = FileJournal(files.journal)
+    journal.append(Finished(Outcome(Trial(0, "A", "w", 1, 1), TrialStatus.OK, Window(0, 1))))
+    journal.close()
     assert begun_on(tmp_path, found).memory_bytes == int(taken * 2**33)
 
 

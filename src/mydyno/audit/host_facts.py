@@ -162,7 +162,7 @@ _COLUMNS = 4  # path, key, value in the file, value in force
 
 
 def _rows(text: str) -> list[tuple[str, str, str, str]]:
-    rows = (line.split("\t") for line in text.splitlines())
+    rows = (line.split("\t", _COLUMNS - 1) for line in text.splitlines())  # values may have tabs
     return [
         (row[0], row[1], row[2].strip(), row[3].strip()) for row in rows if len(row) == _COLUMNS
     ]

@@ -12,7 +12,15 @@ from dataclasses import dataclass, field, replace
 
 import msgspec
 
-from mydyno.campaign.designs import DesignKind, Fixed, PlanInput, Stop, TrialForecast, spent
+from mydyno.campaign.designs import (
+    DesignKind,
+    Fixed,
+    PlanInput,
+    Stop,
+    TrialForecast,
+    exhausted,
+    spent,
+)
 from mydyno.campaign.spec import DeviceTable
 from mydyno.campaign.switchback import Settled
 from mydyno.campaign.treatments import credits_of, disk_class_of
@@ -201,7 +209,7 @@ class Doses:
     """Blocks of doses that the account makes likely, until one is proven or all are refuted.
 
     Before `least` blocks no answer ends it.  The doses are as many as the budget has time for in
-    the `FIRST_LOOK` blocks that an interval takes; these may use it up twice, as after a kill the
+    these; the `FIRST_LOOK` blocks that an interval takes may use it up twice, as after a kill the
     load settles again on a new server.
     """
 
@@ -220,7 +228,7 @@ class Doses:
         """Return the next segment, or None where the answer is known or the budget is used up."""
         if not history:
             return self._trial(0, self.baseline, 0)
-        if history[0].status is not TrialStatus.OK:
+        if history[0].status is not TrialStatus.OK or exhausted(self._most_s, history):
             return None
         begun, block = 1, 1
         while order := self._order(history[:begun], block):
@@ -228,6 +236,10 @@ class Doses:
                 return self._trial(len(history), order[len(history) - begun], block)
             begun, block = begun + len(order), block + 1
         return None
+
+    @property
+    def _most_s(self) -> float | None:
+        return self.budget_s and 2 * self.budget_s
 
     def _trial(self, number: int, treatment: str, block: int) -> Trial:
         return Trial(number, treatment, self.workload, block, self.seed + number, Reset.NONE)
@@ -253,7 +265,7 @@ class Doses:
         tries = [d for d in self.doses if d.startswith(TRY) and _worth(first, d) >= _PROMISING]
         if block <= self.least:
             left_s = (self.budget_s or sys.maxsize) - first.machine_time_s
-            most = max(3, int(left_s / (FIRST_LOOK * _EACH_S)))
+            most = max(3, int(left_s / (self.least * _EACH_S)))
             return [*own, *self._chosen(first, slowing), *together, *tries][:most]
         rest = [dose for dose in slowing if limit_of(dose) not in {p.limit for p in worse}]
         untold = rest if _unexplained(worse) > _UNTOLD else []
@@ -401,10 +413,11 @@ def _reliefs(own: Settings) -> dict[str, dict[str, str]]:
     if "%" in own.get(full_key("link", "rate"), ""):
         return {}
     pool = _OF_POOL if _POOLED in own.items() else {}
+    both = {key: {f"db/{one}" for one in (key, _WITH.get(key, key))} for key in RELIEFS | pool}
     return {
-        f"{TRY}{key}={value}": {f"db/{one}": value for one in (key, _WITH.get(key, key))}
+        f"{TRY}{key}={value}": dict.fromkeys(sorted(both[key]), value)
         for key, value in (RELIEFS | pool).items()
-        if _relieves(key, own.get(f"db/{key}"), value)
+        if any(_relieves(key, own.get(one), value) for one in both[key])
     }
 
 
@@ -414,7 +427,7 @@ def _relieves(key: str, own: str | None, value: str) -> bool:
     if not present.isdigit():
         return own is None
     if key == _COMMIT:
-        return present == "1"
+        return present in {"1", "3"}
     less, wanted = key == _SORT, int(normalise(value))
     return wanted < int(present) if less else wanted > int(present)
 

@@ -48,7 +48,7 @@ from mydyno.server.existing import (
     texts_of,
 )
 from mydyno.stack.block import CHOICES, Block
-from mydyno.stack.fs import Fs, canonical, missing
+from mydyno.stack.fs import Fs, merged, missing
 from mydyno.stack.kernel import Kernel, units
 from mydyno.stack.known import normalise
 from mydyno.stack.known.variables import COMPANIONS, UPPER, describe
@@ -59,7 +59,8 @@ _FREE = "sysctl.vm.min_free_kbytes"
 GUARD = "/usr/local/libexec/mydyno-guard"
 _NAME = "mydyno-guard"
 CONNECTS_S = 30.0  # threads of replication, after a restart
-_OURS = r'find "$1" -maxdepth 0 -type f ! -perm /022 \( -user 0 -o -user "$(id -u)" \)'
+_OURS = r"""find "$1" -maxdepth 0 -type f ! -perm /002 \( ! -perm /020 -o -group 0 \) \
+    \( -user 0 -o -user "$(id -u)" \)"""
 _LONG_S = 7 * 86400.0  # the guard has limits of its own, those of the server's unit
 _REFUSED, _WRONG = RefusedError.exit_code, SpecError.exit_code
 
@@ -84,8 +85,8 @@ def has_guard(host: Host) -> bool:
         problem = "others than root can change it"
     if problem:
         raise RefusedError(
-            f"{GUARD}: root would run it, and {problem}; compare it with {_NAME} here, then give "
-            "it and its folder to root with mode 0755"
+            f"{GUARD}: root would run it, and {problem}; look who has changed it, then give that "
+            "to root with mode 0755"
         )
     return True
 
@@ -198,23 +199,24 @@ def scene_of(
     seen: ServerEvidence,
     kept: Kept,
     every: Kept,
-    places: Sequence[str] | None = None,
+    undoes: Lease | None = None,
 ) -> Scene:
-    """Return what a lease is planned from; `places` are the files that an undo restores."""
+    """Return what a lease is planned from, of an undo with the lease that it undoes."""
     host, unit = existing.host, unit_of(seen)
     shown = host.run(Action(("systemctl", "show", "-p", "Environment", "--value", unit))).stdout
     process = existing.process.pid if existing.process else 0
     names = [key.removeprefix("mysqld.") for key in kept.settings if key.startswith("mysqld.")]
     stock = {name: seen.variables[name] for name in names}
+    places = [one.place for one in undoes.stored] if undoes else stored_places(every)
     known = ask(host, describe(existing.argv, existing.flavour, existing.version, stock))
     return Scene(
         seen,
         HostFiles(texts_of(host, value_places(kept))),
-        {place: _text(host, place) for place in places or stored_places(every)},
+        {place: _text(host, place) for place in places},
         host.run(Action(("systemctl", "cat", unit))).check().stdout.decode(errors="replace"),
         pairs(shlex.split(shown.decode())),
         frozenset(name for name in names if name in known and known[name].dynamic),
-        _remount(host, kept, exact=places is not None) if "fs.mount" in kept.settings else None,
+        _remount(host, kept, undoes) if "fs.mount" in kept.settings else None,
         environment_of(host, process) or {},
         existing.process.words if existing.process else (),
         {**_along(host, kept), **_bounds(kept, seen)},
@@ -274,14 +276,17 @@ def _text(host: Host, place: str) -> str | None:
         raise RefusedError(f"{place}: is not UTF-8, so mydyno does not change it") from error
 
 
-def _remount(host: Host, kept: Kept, *, exact: bool) -> Remount:
+def _remount(host: Host, kept: Kept, undoes: Lease | None) -> Remount:
     """Return the commands that remount forth and back, as the layer plans them."""
     layer, wanted = Fs(kept.target.mount, ""), kept.settings["fs.mount"]
     now, shown = ask(host, layer.observe()), _shown(host, kept)
-    if exact:
+    if undoes:
+        given = undoes.note.settings.get("fs.mount", "").split(",")
+        added = frozenset(given) - {*wanted.split(","), ""}
+        others = [option for option in now["mount"].split(",") if option not in added]
         silent = "" if missing(wanted, "strictatime") else ",strictatime"  # as the layer reads it
-        there, again = layer.restores(now, canonical(wanted + silent))
-        return Remount(shown, wanted, there, again, exact=exact)
+        there, again = layer.restores(now, merged(",".join(others), wanted + silent))
+        return Remount(shown, wanted, there, again, added)
     forth, back = layer.remounts(now, wanted)
     word = next(word for word in forth if word.startswith("remount,"))
     return Remount(shown, word.removeprefix("remount,"), forth, back)
@@ -340,7 +345,8 @@ def begun(host: Host, to: str, server: str, asked: Lease, plan: LeasePlan, kept:
         existing, seen, stopped = replicating(
             to, server, asked.note.replica, min(CONNECTS_S, asked.seconds / 2)
         )
-        scene = scene_of(existing, seen, kept, kept, () if asked.undoes else None)
+        undoes = (one.lease for one in leases_of(host) if one.lease.id == asked.undoes)
+        scene = scene_of(existing, seen, kept, kept, next(undoes, None))
         problems = not_in_force(plan.rows, kept, scene) + stopped
     except MydynoError as error:
         problems = [str(error)]

@@ -228,7 +228,7 @@ def _undone(done: Done, to: str, server: str, top: Held, below: LeaseNote) -> No
     note = top.lease.note
     why = f"undoes {top.lease.id}"
     kept = Kept(note.first, [why], {}, existing.flavour, existing.version, note.target)
-    scene = scene_of(existing, seen, kept, kept, [c.place for c in top.lease.stored])
+    scene = scene_of(existing, seen, kept, kept, top.lease)
     plan = undone(top, kept, scene)
     below_it = LeaseNote(all=below.all, target=below.target)
     asked = lease_of(

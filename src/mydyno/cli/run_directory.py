@@ -88,12 +88,15 @@ def save(files: RunDir, source: SpecSource, run_facts: RunFacts, *, begun: bool)
 def begun_on(path: Path, ground: Environment) -> Environment:
     """Return the host as it was when a run began, where only its memory is a little different now.
 
-    A new kernel or a balloon moves that, and settings that are shares of it would be others.
+    A new kernel or a balloon moves that, and settings that are shares of it would be others.  A run
+    that has measured nothing begins again.
     """
-    with suppress(OSError, msgspec.DecodeError):
+    with suppress(OSError, msgspec.DecodeError, JournalError):
+        done = outcomes(read(RunDir(path).journal).events)
         text = (RunDir(path).facts / "campaign.json").read_bytes()
         first = msgspec.json.decode(text, type=RunFacts).ground.memory_bytes
-        if abs(first - ground.memory_bytes) <= _MOVED * first:
+        measured = any(one.status is TrialStatus.OK for one in done)
+        if measured and abs(first - ground.memory_bytes) <= _MOVED * first:
             return replace(ground, memory_bytes=first)
     return ground
 

@@ -156,7 +156,8 @@ def _live(options: Path | None, seconds: int) -> Diagnosis:
             f"what the threads of the server (pid file {place}) do cannot be seen; run as root, or "
             "as its user with CAP_SYS_PTRACE where kernel.yama.ptrace_scope is not 0, on its host"
         )
-    if seen.means.get("status.threads_connected", _OTHERS) < _OTHERS:
+    others = seen.means.get("status.threads_connected", _OTHERS) >= _OTHERS
+    if not others and not seen.means.get("status.connections"):
         raise HostError(f"{options}: no client was connected to the server; look while one works")
     rate, idle = seen.means.get("status.questions", 0.0), connections_idle(seen.means)
     times, n = (window.start_s, window.end_s), round(max(_counted(seen.means) - idle, 1.0), 2)

@@ -58,8 +58,9 @@ OWN = "mysqld/connection"
 """The class of the threads that the server lists as serving a connection."""
 
 # MySQL's threads of that name which it does not list: cached ones, and those of connections that
-# are younger than the list; and those that it lists and that serve no client.
-_YOUNG, _APART = "mysqld/connection unlisted", "mysqld/connection apart"
+# are younger than the list; and those that it lists and that serve no client.  Earlier probes had
+# all of them in the first.
+YOUNG, APART = "mysqld/connection unlisted", "mysqld/connection apart"
 
 _OF_LOAD = frozenset({LOAD_CPU, LOAD_RUN_QUEUE, THINK, NETWORK})
 _EXACT = frozenset({CPU, RUN_QUEUE, ROW_LOCK})
@@ -67,6 +68,7 @@ _HALF, _STEP, _FARTHEST = 0.5, 1.1, 10.0  # of an elasticity; of a speed, in ste
 _LISTED = 0.75  # least share of N whose threads are seen; those that last for one query are missed
 _CLOSES = 0.03  # share of N by which an account may miss it
 _READS = ("data", "undo")
+_CACHED = "status.threads_cached"
 _ASIDE = ("other", "log")  # that background threads read, too, to wait for work
 _WRITES = ("data", "doublewrite", "undo", "other", "log")
 _LOGS = ("redo", "binlog", "relay")
@@ -163,8 +165,8 @@ def connections_listed(figures: Means) -> float:
     """Return how many connections have a thread that is known as theirs, 0 where none is."""
     if pooled(figures):
         return 0.0
-    young = figures.get(f"state.threads:{_YOUNG}", 0.0) - sum(_kept(figures).values())
-    return figures.get(f"state.threads:{OWN}", 0.0) + max(0.0, young)
+    young = figures.get(f"state.threads:{YOUNG}", 0.0) - figures.get(_CACHED, 0.0)
+    return figures.get(f"state.threads:{OWN}", 0.0) + (max(0.0, young) if _apart(figures) else 0.0)
 
 
 def connections_idle(figures: Means) -> float:
@@ -246,22 +248,17 @@ def _of(figures: Means, *classes: str) -> dict[str, float]:
     return found
 
 
-def _kept(figures: Means) -> dict[str, float]:
-    """Return by state the threads among the unlisted that serve nobody: the cache's, the probe's.
-
-    Earlier probes had their own thread among these.
-    """
-    own = 0.0 if f"state.threads:{_APART}" in figures else 1.0
-    return {"futex": figures.get("status.threads_cached", 0.0), "poll": own}
+def _apart(figures: Means) -> bool:
+    """Return whether only cached threads and young connections are unlisted."""
+    return f"state.threads:{APART}" in figures and _CACHED in figures
 
 
 def _serving(figures: Means) -> dict[str, float]:
     """Return the threads of connections by state, those that are too young to be listed, too."""
-    listed, young = _of(figures, OWN), _of(figures, _YOUNG)
-    for state, threads in _kept(figures).items() if young else ():
-        young[state] = max(0.0, young.get(state, 0.0) - threads)
-    states = dict.fromkeys([*listed, *young])
-    return {state: listed.get(state, 0.0) + young.get(state, 0.0) for state in states}
+    if not _apart(figures):
+        return _of(figures, OWN)
+    found, cached = _of(figures, OWN, YOUNG), figures[_CACHED]
+    return {**found, "futex": max(0.0, found.get("futex", 0.0) - cached)}
 
 
 def _split(own: Mapping[str, float]) -> tuple[dict[str, float], float]:

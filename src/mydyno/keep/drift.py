@@ -59,14 +59,14 @@ class HostFiles:
 class Remount:
     """How the data's filesystem is remounted: options before and with the change, two commands.
 
-    It is `exact` where an undo restores all options: what was added goes, too.
+    An undo takes away what the lease had `added`; what others have added stays.
     """
 
     before: str
     wanted: str
     forth: Sequence[str]
     back: Sequence[str]
-    exact: bool = False
+    added: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,7 +268,8 @@ def _names(key: str, kept: Kept, line: str) -> bool:
 def _later(key: str, wanted: str, where: str, seen: ServerEvidence) -> tuple[str, str] | None:
     """Return another value and its file, where that is read after ours and sets the same sysctl."""
     name = key.removeprefix(_SYSCTL).replace("/", ".")
-    lines = (line.split("\t") for line in seen.host.get("sysctl_files", "").splitlines())
+    each = seen.host.get("sysctl_files", "").splitlines()
+    lines = (line.split("\t", _COLUMNS - 1) for line in each)  # a value in force may have tabs
     rows = [row for row in lines if len(row) == _COLUMNS and row[1].replace("/", ".") == name]
     folder = where.rpartition("/")[0]
     later = [row for row in rows if row[0] > where and row[0].rpartition("/")[0] == folder]
@@ -293,7 +294,8 @@ def refuse_losing(
         if key.startswith("mysqld.") and name in scene.given:
             raise RefusedError(
                 f"{seen.host.get('unit', '').strip()}: gives --{name} in its command or "
-                "environment, which wins over option files; take it out there first"
+                "environment, which wins over option files; take it out there, and restart the "
+                "server"
             )
         option = last.get(name) if key.startswith("mysqld.") else None
         other = option.where if option and option.path != path else ""

@@ -264,8 +264,11 @@ def undone(top: Held, kept: Kept, scene: Scene) -> LeasePlan:
         ours = (wanted, kept.settings.get(key, ""))
         if not any(is_in_force(key, one, now, scene.seen) for one in ours):
             left[key] = now
-    bounds = tuple(f"{key}_" for key in left if key.startswith("mysqld."))  # theirs, too
-    along = {k for k in kept.settings if k not in top.lease.note.settings and k.startswith(bounds)}
+    # what kernel or server have moved along with a setting that is left is left, too
+    bounds = tuple(f"{key}_" for key in left if key.startswith("mysqld."))
+    others = {one for key in left for one in scene.along.get(key, {})}
+    others |= {k for k in kept.settings if k.startswith(bounds)}
+    along = others - top.lease.note.settings.keys()
     mine = {k: v for k, v in kept.settings.items() if k not in {*left, *along}}
     return replace(_on_trial(replace(kept, settings=mine), scene), stored=stored, left=left)
 
@@ -291,8 +294,8 @@ def _on_trial(kept: Kept, scene: Scene) -> LeasePlan:
 
 
 def _holds(key: str, wanted: str, present: str, scene: Scene) -> bool:
-    if key == "fs.mount" and scene.remount and scene.remount.exact:
-        return {*wanted.split(",")} == {*present.split(",")}
+    if key == "fs.mount" and scene.remount and scene.remount.added & {*present.split(",")}:
+        return False
     return is_in_force(key, wanted, present, scene.seen)
 
 
@@ -432,8 +435,8 @@ def _started_with(options: Sequence[str], scene: Scene) -> list[str]:
         if OF_LEASE not in scene.running and scene.running.get(OPTIONS, theirs) != theirs:
             raise RefusedError(
                 f"{unit}: the server's {OPTIONS} is not that of Environment= in the unit, so that "
-                "EnvironmentFile= or systemctl set-environment would win; move it there, and "
-                "restart the server"
+                "EnvironmentFile= would win over what a lease adds; move it there, and restart the "
+                "server"
             )
         words = " ".join(filter(None, (theirs, *options)))
         return [f"Environment={systemd.quoted(f'{OPTIONS}={words}')}"]
@@ -489,5 +492,6 @@ def refuse_edited(stored: Sequence[LeaseChange], held: Sequence[Held]) -> None:
         if change.place != fstab.PATH and kept.get(change.place, change.before) != change.before:
             raise RefusedError(
                 f"{change.place}: somebody has changed it since it was kept; compare it with the "
-                "text in mydyno status --json, and restore it by hand"
+                "text in mydyno status --json, and restore it by hand, or undo that lease with "
+                "mydyno rollback"
             )

@@ -38,7 +38,8 @@ def of_window(sampled: Sampled, where: Where, window: Window) -> Figures:
     """Return the figures of a window in the time of the sample's head."""
     made = Figures({"window.seconds": window.end_s - window.start_s})
     there = (sampled.mono_s > window.start_s) & (sampled.mono_s <= window.end_s)
-    made.means["cpus"] = float(cpus_online(sampled)[there].mean()) if there.any() else 0.0
+    online = cpus_online(sampled)[there]
+    made.means["cpus"] = float(online.mean()) if online.size else float(sampled.head.cpus)
     made.means.update(where.caps)
     if where.link_bytes_per_s:
         made.means["net.capacity"] = where.link_bytes_per_s
@@ -111,9 +112,7 @@ def _add(
     steps = np.diff(counted_once(values), axis=0)
     with np.errstate(invalid="ignore"):
         rates = np.where(steps >= 0, steps / passed, np.nan)  # one that fell began again
-    # looks are of the threads that were listed before them
-    listed = np.array([column.name == _THREADS for column in columns])
-    shown = np.where(counts[None, :], rates, np.where(listed[None, :], values[:-1], values[1:]))
+    shown = np.where(counts[None, :], rates, values[1:])
     known = ~np.isnan(shown) & (passed > 0)
     weight, half = np.where(known, passed, 0.0), len(shown) // 2
     with np.errstate(invalid="ignore", divide="ignore"):

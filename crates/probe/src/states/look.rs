@@ -11,8 +11,8 @@ use crate::states::call::{file_of, Kind};
 
 /// More threads than these are not opened, as each needs three files; the others stand for them.
 pub const OPEN: usize = 512;
-/// So many of these are of connections that sleep, where there are as many: the others go first.
-const ASLEEP: usize = 64;
+/// So many of these are of each group, where it has as many: then connections at work go first.
+const LEAST: usize = 64;
 /// The class of the threads that serve a connection, where the server lists them.
 pub const CONNECTION: &str = "connection";
 /// The class of threads that `MySQL` names so and lists, without a client: our own, a replica's.
@@ -177,6 +177,10 @@ pub struct Thread {
     pub tid: u32,
     pub class: usize,
     pub group: Group,
+    /// Whether it serves a client, as listed when its class was found; none where it was not.
+    pub serves: Option<bool>,
+    /// Whether it began, or became one of its class, since the last tick.
+    pub is_new: bool,
     pub eye: Eye,
     sched: Option<File>,
     /// CPU time and waiting for it, as last read.
@@ -193,6 +197,8 @@ impl Thread {
             tid,
             class: 0,
             group: Group::Rest,
+            serves: None,
+            is_new: true,
             eye: Eye::open(folder)?,
             sched: File::open(folder.join("schedstat")).ok(),
             used: None,
@@ -223,12 +229,24 @@ pub fn class_name(tid: u32, folder: &Path, listing: &Listing) -> String {
     class.to_owned()
 }
 
-/// Leaves those of the threads that are opened: the first ones, but for some that sleep.
+/// Leaves those of the threads that are opened: some of each group, then connections at work first.
 pub fn choose(present: &mut Vec<u32>, order: impl Fn(u32) -> (Group, bool)) {
+    let mut there = [0; 3];
+    for tid in present.iter() {
+        there[order(*tid).0 as usize] += 1;
+    }
+    let mut slots = there.map(|count: usize| count.min(LEAST));
+    for group in [Group::Awake, Group::Rest, Group::Asleep] {
+        let free = OPEN - slots.iter().sum::<usize>();
+        let at = group as usize;
+        slots[at] += (there[at] - slots[at]).min(free);
+    }
     // Not the oldest ones: their numbers are scattered.
     present.sort_by_cached_key(|tid| (order(*tid), tid.wrapping_mul(0x9e37_79b9)));
-    let awake = present.partition_point(|tid| order(*tid).0 != Group::Asleep);
-    let asleep = ASLEEP.min(present.len() - awake);
-    present.drain(awake.min(OPEN - asleep)..awake);
-    present.truncate(OPEN);
+    present.retain(|tid| {
+        let left = &mut slots[order(*tid).0 as usize];
+        let stays = *left > 0;
+        *left -= usize::from(stays);
+        stays
+    });
 }

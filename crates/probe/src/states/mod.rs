@@ -118,19 +118,14 @@ impl States {
                 self.watched.push(Watched::new(&self.root, role, pid));
             }
         }
-        self.list_threads();
+        if let Ok(listing) = self.connections.lock() {
+            self.round = listing.round;
+            for watched in &mut self.watched {
+                watched.list(&listing, &mut self.look);
+            }
+        }
         for watched in &mut self.watched {
             watched.note(table);
-        }
-    }
-
-    fn list_threads(&mut self) {
-        let Ok(listing) = self.connections.lock() else {
-            return;
-        };
-        self.round = listing.round;
-        for watched in &mut self.watched {
-            watched.list(&listing, &mut self.look);
         }
     }
 
@@ -169,12 +164,12 @@ impl Source for States {
             }
         }
         // The server's answer to the last tick has come: until the next one it would grow old.
-        let round = self
-            .connections
-            .lock()
-            .map_or(self.round, |listing| listing.round);
-        if round != self.round {
-            self.list_threads();
+        if let Ok(listing) = self.connections.lock() {
+            if std::mem::replace(&mut self.round, listing.round) != listing.round {
+                for watched in &mut self.watched {
+                    watched.list_again(&listing);
+                }
+            }
         }
         // Not at a fixed rate: what happens ten times a second would always be seen, or never.
         let half_ns = usize::try_from(self.interval_ns / 2).unwrap_or(usize::MAX);
@@ -220,10 +215,7 @@ impl Watched {
             .collect();
         let before = std::mem::replace(&mut self.present, present.iter().copied().collect());
         let group = |tid: u32| Group::of(listing.of(tid));
-        self.shares = [Share::default(); 3];
-        for tid in &present {
-            self.shares[group(*tid) as usize].count += 1;
-        }
+        self.count(listing);
         let drained = self.threads.drain(..);
         let mut open: HashMap<u32, Thread> = drained.map(|thread| (thread.tid, thread)).collect();
         choose(&mut present, |tid| (group(tid), !open.contains_key(&tid)));
@@ -240,14 +232,47 @@ impl Watched {
                             (!before.is_empty()).then_some((0, 0))
                         }
                     });
-                    thread.group = group(tid);
-                    thread.class = self.class(&class_name(tid, &folder, listing));
-                    self.shares[thread.group as usize].open += 1;
+                    self.put(&mut thread, &class_name(tid, &folder, listing), listing);
                     self.threads.push(thread);
                 }
                 Err(error) => refuse(&mut self.refused, &error),
             }
         }
+    }
+
+    /// Puts the open threads where a newer list has them; those that began since are not open.
+    fn list_again(&mut self, listing: &Listing) {
+        self.count(listing);
+        let mut threads = std::mem::take(&mut self.threads);
+        for thread in &mut threads {
+            let serves = listing.of(thread.tid).map(|listed| listed.serves);
+            let name = if serves == thread.serves {
+                self.classes[thread.class].name.clone()
+            } else {
+                let folder = self.folder.join(format!("task/{}", thread.tid));
+                class_name(thread.tid, &folder, listing)
+            };
+            self.put(thread, &name, listing);
+        }
+        self.threads = threads;
+    }
+
+    /// Counts the threads that there are by group, none of them open yet.
+    fn count(&mut self, listing: &Listing) {
+        self.shares = [Share::default(); 3];
+        for tid in &self.present {
+            self.shares[Group::of(listing.of(*tid)) as usize].count += 1;
+        }
+    }
+
+    /// Puts a thread into a class and its group.
+    fn put(&mut self, thread: &mut Thread, class: &str, listing: &Listing) {
+        let (class, listed) = (self.class(class), listing.of(thread.tid));
+        thread.is_new |= class != thread.class;
+        thread.class = class;
+        thread.serves = listed.map(|listed| listed.serves);
+        thread.group = Group::of(listed);
+        self.shares[thread.group as usize].open += 1;
     }
 
     fn note(&mut self, table: &mut Table) {
@@ -332,9 +357,13 @@ impl Watched {
             if let (Some((cpu, delay)), Some((cpu_then, delay_then))) = (now, thread.used) {
                 class.cpu_ns += share.all(cpu - cpu_then);
                 class.delay_ns += share.all(delay - delay_then);
-                let most = &mut busiest[thread.class];
-                *most = (cpu - cpu_then + delay - delay_then).max(*most);
+                // Of many short connections, each its own thread, one is always busy: none is it.
+                if !thread.is_new {
+                    let most = &mut busiest[thread.class];
+                    *most = (cpu - cpu_then + delay - delay_then).max(*most);
+                }
             }
+            thread.is_new = false;
             thread.used = now.or(thread.used);
         }
         for (class, most_ns) in self.classes.iter_mut().zip(busiest) {

@@ -1,6 +1,6 @@
 """One thread of the server that is always busy, while CPUs are idle."""
 
-from mydyno.diagnose.account import CPU, LATCH, LOG, OWN
+from mydyno.diagnose.account import APART, CPU, LATCH, LOG, OWN, YOUNG
 from mydyno.diagnose.suspects import Limit, LoadEvidence, Sign, quotient
 
 
@@ -17,7 +17,7 @@ def _busiest(evidence: LoadEvidence) -> float | None:
         for key, threads in means.items()
         if key.startswith("state.threads:mysqld/") and threads > 0
         for of in [key.partition(":")[2]]
-        if threads == 1 or (apart and of != OWN)
+        if threads <= 1 or (apart and of not in {OWN, YOUNG, APART})
         if (cpu := evidence.get(f"state.cpu:{of}")) is not None
     ]
     return max(found, default=None)
