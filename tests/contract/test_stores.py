@@ -1,5 +1,8 @@
 """Every store passes the conformance suite, and a false one does not."""
 
+from dataclasses import dataclass, field
+from pathlib import Path
+
 import pytest
 
 from integration.device_steps import blank
@@ -41,6 +44,42 @@ def test_a_lab_disk(tmp_path, kind, disks):
         cut_off=(kind, disks) == ("ext4", 1),  # each command takes the disk away and back
     )
     assert spec.lab not in {state.spec.lab for state in listing(HOST)}
+
+
+@dataclass(frozen=True)
+class Watched(Local):
+    """A host that keeps the commands after which others could list a mounted folder."""
+
+    folder: Path = Path("/none")
+    listed: list[object] = field(default_factory=list)
+
+    def run(self, action, **options):
+        done = super().run(action, **options)
+        if self.folder.is_mount() and self.folder.stat().st_mode & 0o004:
+            self.listed.append(action.argv)
+        return done
+
+
+@pytest.mark.root
+@pytest.mark.parametrize("kind", ["ext4", "xfs", "btrfs"])
+@pytest.mark.parametrize("lab", [True, False])
+def test_a_new_filesystem_is_never_listed_by_others(tmp_path, kind, lab):
+    where = tmp_path / "mnt"
+    host = Watched(folder=where)
+    with blank(tmp_path) as device:
+        if lab:
+            spec = LabSpec(f"closed-{tmp_path.name}", 512 << 20)
+            store = LabStore(host, spec, tmp_path / "home", where, kind)
+            store.open()
+        else:
+            store = RealDevice(host, device, where, MemoryRecords())
+            store.open(kind, "")
+        try:
+            assert where.is_mount()
+            assert where.stat().st_mode & 0o777 == 0o711
+        finally:
+            store.close(keep=False)
+    assert host.listed == []
 
 
 @pytest.mark.root

@@ -12,7 +12,7 @@ from mydyno.lab.values import LabSpec
 from mydyno.model import Action, HostError
 from mydyno.snapshot import StorePlace
 from mydyno.snapshot.store import unmount
-from mydyno.stack.fs import mkfs
+from mydyno.stack.fs import close_root, mkfs
 from mydyno.stack.fs import mount as mount_command
 
 _MEASURE_S = 2
@@ -60,6 +60,8 @@ class LabStore:
         device.cap(on=False)
         if not frozen:
             self._run(*mkfs(self.kind, self.options, device.device))
+            self._run("mkdir", "-p", str(self.where))
+            self._run(*close_root(self.kind, device.device, str(self.where)))
             self._mount(self.shaping)
         return frozen
 
@@ -100,7 +102,6 @@ class LabStore:
     def _mount(self, options: str) -> None:
         self._run("mkdir", "-p", str(self.where))
         self._run(*mount_command(self.kind, options, self.device.device, str(self.where)))
-        self._run("chmod", "711", str(self.where))  # mkfs lets everybody list it
         self._run("mkdir", "-p", str(self.place.live))
 
     def _unmount(self) -> None:

@@ -19,7 +19,7 @@ from mydyno.journal.records import Made, Records, Removed, things
 from mydyno.model import Action, HostError, JournalError, MydynoError, RefusedError
 from mydyno.snapshot import DirectoryStore, Store, StorePlace
 from mydyno.snapshot.store import unmount
-from mydyno.stack.fs import canonical
+from mydyno.stack.fs import canonical, close_root
 from mydyno.stack.fs import mount as mount_command
 
 _NOTHING = 2  # the exit code of blkid where it knows nothing on a device
@@ -271,7 +271,7 @@ class RealDevice:
         self._recognise(made)
         argv = mount_command(made.facts["kind"], options, self.device, str(self.where))
         self._run(*argv)
-        self._run("chmod", "711", str(self.where))  # mkfs lets everybody list it
+        self._run("chmod", "711", str(self.where))  # a kill may have come after mkfs
         self._mounted = canonical(options)
 
     def close(self, *, keep: bool) -> None:
@@ -311,8 +311,10 @@ class RealDevice:
             self._forget()
             raise RefusedError(f"{self.device}: {found[0]}, and was empty before; inspect it")
         fixed = [word.format(uuid=identity) for word in _MKFS[kind]]
+        self._run("mkdir", "-p", str(self.where))
         with shielded():  # half a filesystem has no UUID to be recognised by
             self._run(f"mkfs.{kind}", *fixed, *shlex.split(options), self.device)
+            self._run(*close_root(kind, self.device, str(self.where)))
 
     def _made(self) -> Made | None:
         for made in things(self.records.entries(), FILESYSTEM):

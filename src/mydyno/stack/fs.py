@@ -278,6 +278,17 @@ def mount(kind: str, options: str, device: str, where: str, *more: str) -> tuple
     return ("mount", "-t", kind, *chosen, device, where)
 
 
+_CLOSE = 'mount -t "$1" -- "$2" "$3" && chmod 711 "$3" && umount "$3"'
+
+
+def close_root(kind: str, device: str, where: str) -> tuple[str, ...]:
+    """Return the command after which others may only pass through a new filesystem's root (0711).
+
+    mkfs lets everybody list it. The mount is seen by this command alone, and ends with it.
+    """
+    return ("unshare", "--mount", "sh", "-c", _CLOSE, "close", kind, device, where)
+
+
 def canonical(options: str) -> str:
     """Return an option list without blanks and repeats, sorted."""
     return ",".join(sorted({o.strip() for o in options.split(",") if o.strip()}))
