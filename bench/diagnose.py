@@ -35,8 +35,8 @@ from mydyno.campaign.doses import (
 )
 from mydyno.diagnose import network
 from mydyno.diagnose.account import CPU, LATCH, LOG, NETWORK, READ, THINK
-from mydyno.diagnose.diagnosis import ALL, Proof
-from mydyno.diagnose.elasticity import main_limit, outside, stall_below
+from mydyno.diagnose.diagnosis import ALL, Proof, main_limit
+from mydyno.diagnose.elasticity import outside, stall_below
 from mydyno.diagnose.network import Station, elasticities, fitted
 from mydyno.model import Metric, Outcome, Trial, TrialStatus, Window
 

@@ -10,8 +10,8 @@ from decisions_table import share
 from diagnose_cases import CLOSES, FAULTS, HELD_OUT, VALID
 from mydyno.campaign.doses import TRY, factor, limit_of, shown
 from mydyno.diagnose import LoadEvidence, account, suspects
-from mydyno.diagnose.diagnosis import DOSED, Proof
-from mydyno.diagnose.elasticity import FIRST_LOOK, MOST_STALLED, Segment, main_limit
+from mydyno.diagnose.diagnosis import DOSED, Proof, main_limit
+from mydyno.diagnose.elasticity import FIRST_LOOK, MOST_STALLED, Segment
 from mydyno.model import Figures
 
 RESULTS = Path(__file__).parent / "results"

@@ -7,7 +7,7 @@ import pytest
 from integration.ssh_steps import connected, hosts
 from mydyno.host import Local, Namespaced
 from mydyno.host.protocol import Completed
-from mydyno.model import HostError
+from mydyno.model import Action, HostError
 from mydyno.testing.conformance import ConformanceError, check_host
 
 
@@ -19,6 +19,16 @@ def test_the_local_host(tmp_path):
 def test_a_host_over_ssh(tmp_path):
     with hosts("db") as net, connected(net, net.db) as far:
         check_host(far, tmp_path)
+
+
+@pytest.mark.root
+def test_what_a_command_over_ssh_makes_is_not_open_to_others(tmp_path):
+    """Whatever the login's own umask is."""
+    errors = tmp_path / "errors"
+    with hosts("db") as net, connected(net, net.db) as far:
+        assert far.run(Action(("sh", "-c", "umask"))).stdout == b"0077\n"
+        assert [*far.start(Action(("true",)), stderr=errors).lines()] == []  # waits for its end
+    assert errors.stat().st_mode & 0o077 == 0
 
 
 @pytest.mark.root

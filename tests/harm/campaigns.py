@@ -112,7 +112,7 @@ class CampaignDisk:
         return self.command("run", spec, "-o", out or self.out, "--allow", "host")
 
     def mydyno(
-        self, *arguments: object, timeout_s: float = 60
+        self, *arguments: object, timeout_s: float = 300
     ) -> "subprocess.CompletedProcess[str]":
         argv = self.command(*arguments)
         return subprocess.run(
@@ -129,11 +129,10 @@ class CampaignDisk:
         """Take down what was made, once; a load that was killed lets go a moment later."""
         if not self.device:
             return
-        for _ in range(50):
+        end = time.monotonic() + 60
+        while self.mount.is_mount() and time.monotonic() < end:
             if subprocess.run(["umount", self.mount], check=False, capture_output=True).returncode:
                 time.sleep(0.1)
-            else:
-                break
         self.scheduler.write_text(self.found)
         subprocess.run(["losetup", "--detach", self.device], check=False)
         self.device = ""

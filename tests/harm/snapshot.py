@@ -71,11 +71,19 @@ def _hash(path: Path) -> str:
         return f"({error.errno})"
 
 
+def _mode(path: Path) -> int:
+    """Return a file's mode, none where it has vanished: a device or module may go at any time."""
+    try:
+        return path.stat().st_mode
+    except OSError:
+        return 0
+
+
 def _queues() -> Iterator[tuple[str, str]]:
     """Yield every readable attribute of every disk's queue, its scheduler's among them."""
     for queue in Path("/sys/block").glob("*/queue"):
         for path in (*queue.glob("*"), *queue.glob("iosched/*")):
-            if path.is_file() and path.stat().st_mode & 0o444:
+            if path.is_file() and _mode(path) & 0o444:
                 yield f"queue:{path}", _read(path)
     for path in Path("/sys/block").glob("*/*"):
         if path.name in {"ro", "size"}:
@@ -87,17 +95,17 @@ def _sysctls() -> Iterator[tuple[str, str]]:
     for root, _, names in os.walk("/proc/sys"):
         for name in names:
             path = Path(root, name)
-            if path.stat().st_mode & 0o222 and path.stat().st_mode & 0o444:
+            if (mode := _mode(path)) & 0o222 and mode & 0o444:
                 yield f"sysctl:{path}", _read(path)
 
 
 def _settings() -> Iterator[tuple[str, str]]:
     for top in _SETTINGS:
         for path in sorted(Path(top).rglob("*")):
-            if path.is_file() and path.stat().st_mode & 0o200 and path.stat().st_mode & 0o444:
+            if path.is_file() and (mode := _mode(path)) & 0o200 and mode & 0o444:
                 yield f"setting:{path}", _read(path)
     for path in Path("/sys/module").glob("*/parameters/*"):
-        if path.stat().st_mode & 0o200 and path.stat().st_mode & 0o444:
+        if (mode := _mode(path)) & 0o200 and mode & 0o444:
             yield f"module:{path}", _read(path)
     yield "swap:/proc/swaps", "\n".join(line.split()[0] for line in _read_lines("/proc/swaps"))
 

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from command_line import mydyno
+from integration.device_steps import attach
 
 pytestmark = [pytest.mark.root, pytest.mark.skipif(os.geteuid() != 0, reason="needs root")]
 
@@ -168,7 +169,7 @@ def test_a_loop_device_that_became_somebody_elses_is_left(home):
     image = home / "theirs.img"
     with image.open("wb") as file:
         file.truncate(64 << 20)
-    run("losetup", device, image)
+    attach(device, image)
     try:
         queue = Path(f"/sys/block/{device.rpartition('/')[2]}/queue")
         (queue / "read_ahead_kb").write_text("192")

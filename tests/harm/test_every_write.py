@@ -10,6 +10,7 @@ import platform
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -69,8 +70,11 @@ def injected(there: CampaignDisk, fault: str, at: int, argv: list[str]) -> Repor
 def restored(there: CampaignDisk, before: snapshot.Snapshot) -> list[str]:
     """Return what is wrong after `rollback`: its failure, a traceback, each difference."""
     done = there.mydyno("rollback", there.out)
-    after = there.snapshot()
-    wrong = snapshot.difference(before, after)
+    end = time.monotonic() + 5  # a sampler sees within a second that its owner is gone
+    wrong = snapshot.difference(before, after := there.snapshot())
+    while wrong and time.monotonic() < end:
+        time.sleep(0.2)
+        wrong = snapshot.difference(before, after := there.snapshot())
     if "Traceback" in done.stderr:
         wrong.append(f"rollback: {done.stderr[-800:]}")
     shutil.rmtree(there.out, ignore_errors=True)

@@ -32,7 +32,7 @@ SETTINGS = {
     "block.read_ahead_kb": 64,
 }
 SIGNALS = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM)
-PATIENCE_S = 60.0
+PATIENCE_S = 300.0
 
 
 @contextmanager
@@ -52,6 +52,7 @@ def campaign(there: CampaignDisk, *prefix: str) -> "Iterator[subprocess.Popen[st
 
 
 def until(condition: Callable[[], bool], process: "subprocess.Popen[str]") -> None:
+    """Wait until a process has come so far; fail where it ends or stays before."""
     end = time.monotonic() + PATIENCE_S
     while not condition():
         assert process.poll() is None, process.communicate()
@@ -135,10 +136,11 @@ def test_the_host_is_restored_with_a_full_state_folder(ending: signal.Signals) -
         # without its records, each notice of this machine's campaigns is a stranger's
         hide = f"mount -t tmpfs -o size=128k,mode=700 x {STATE}; mount -t tmpfs -o mode=755 y /run"
         argv = ["unshare", "-m", "sh", "-c", f"{hide} && exec sleep 600"]
-        with subprocess.Popen(argv) as holder:
+        with subprocess.Popen(argv, text=True) as holder:
             try:
                 inside = ("nsenter", "-m", "-t", str(holder.pid), "--")
-                time.sleep(0.5)  # from here on it is `sleep`, and part of the picture
+                name = Path(f"/proc/{holder.pid}/comm")  # from `sleep` on it is part of the picture
+                until(lambda: name.read_text() == "sleep\n", holder)
                 before = used(there)
                 with campaign(there, *inside) as process:
                     fill(Path(f"/proc/{holder.pid}/root{STATE}"))

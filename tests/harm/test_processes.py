@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from command_line import COMMAND, mydyno
+from command_line import COMMAND, has_output, mydyno, reached
 
 SPEC = """
 [stack]
@@ -97,14 +97,16 @@ def test_a_load_that_ends_too_early_and_leaves_a_talker_fails_its_trial_only(tmp
 
 
 def test_a_killed_campaign_takes_its_load_along(tmp_path):
-    path = spec(tmp_path, "import time\nprint('{}', flush=True)\ntime.sleep(611)\n")
+    report = 'print(\'{"t_s": 1, "tps": 5}\', flush=True)\n'  # another line would end its trial
+    path = spec(tmp_path, f"import time\n{report}time.sleep(611)\n")
     argv = [*COMMAND, "run", str(path), "-o", str(tmp_path / "run")]
     with subprocess.Popen(argv, stderr=subprocess.PIPE) as process:
-        end = time.monotonic() + 60
-        while not list(tmp_path.glob("run/trials/*/load.out")) and time.monotonic() < end:
-            time.sleep(0.05)
-        process.kill()
-        process.communicate()
+        try:
+            outputs = "run/trials/*/load.out"
+            reached(process, lambda: any(map(has_output, tmp_path.glob(outputs))))
+        finally:
+            process.kill()
+            process.communicate()
     end = time.monotonic() + 10
     while (left := strays(tmp_path / "load.py")) and time.monotonic() < end:
         time.sleep(0.1)

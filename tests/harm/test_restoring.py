@@ -185,7 +185,7 @@ def killed(there, settings):
         swappiness.write_text(first)
 
 
-def until(condition, process, patience_s=60):
+def until(condition, process, patience_s=300):
     end = time.monotonic() + patience_s
     while not condition():
         assert process.poll() is None, process.stderr.read()

@@ -1,7 +1,10 @@
 """Steps that the tests of real devices share: a blank one, and all that one can hold."""
 
+import errno
+import os
 import struct
 import subprocess
+import time
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -13,6 +16,32 @@ def run(*argv, stdin=b""):
     done = subprocess.run([str(a) for a in argv], input=stdin, capture_output=True, check=False)
     assert done.returncode == 0, (argv, done.stdout, done.stderr)
     return done.stdout
+
+
+def once_free(step, patience_s=10.0):
+    """Take a step on a device that may be in use for a moment after a detach; return its result."""
+    end = time.monotonic() + patience_s
+    while True:
+        try:
+            return step()
+        except OSError as error:
+            if error.errno != errno.EBUSY or time.monotonic() > end:
+                raise
+            time.sleep(0.05)
+
+
+def attach(device, image):
+    """Attach a file to this loop device, which had another one."""
+
+    def attached():
+        argv = ["losetup", device, str(image)]
+        env = {**os.environ, "LC_ALL": "C"}
+        done = subprocess.run(argv, capture_output=True, text=True, check=False, env=env)
+        if os.strerror(errno.EBUSY) in done.stderr:
+            raise OSError(errno.EBUSY, done.stderr)
+        assert done.returncode == 0, done.stderr
+
+    once_free(attached)
 
 
 @contextmanager

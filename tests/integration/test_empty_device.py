@@ -9,7 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from integration.device_steps import CRAFTED, IMAGES, MADE, MIB, SIZE, STDIN, blank, run, write
+from integration.device_steps import (
+    CRAFTED,
+    IMAGES,
+    MADE,
+    MIB,
+    SIZE,
+    STDIN,
+    attach,
+    blank,
+    run,
+    write,
+)
 from mydyno.host import Local
 from mydyno.journal.records import MemoryRecords
 from mydyno.model import HostError, RefusedError
@@ -228,7 +239,7 @@ def test_another_disk_under_the_same_name_is_not_wiped(device, tmp_path, records
     run("umount", tmp_path / "mnt")
     image = run("losetup", "--noheadings", "--output", "BACK-FILE", device).decode().strip()
     run("losetup", "--detach", device)
-    run("losetup", device, image)  # the same bytes, and yet not the disk that was there
+    attach(device, image)  # the same bytes, and yet not the disk that was there
     done, (line,) = release(HOST, records)
     assert done == []
     assert "another disk now (diskseq" in line

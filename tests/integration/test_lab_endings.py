@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from integration.device_steps import blank
+from integration.device_steps import blank, once_free
 from integration.lab_steps import HOST, MIB, SIZE, digest, lab_maker, run, traces, within
 from mydyno.host.processes import alive
 from mydyno.journal.register import state_folder
@@ -310,7 +310,7 @@ def test_a_loop_device_serves_its_next_user_as_if_no_lab_had_been(tmp_path):
         number = fcntl.ioctl(control, _GET_FREE)
         found = []
         for lab in (False, True):
-            fcntl.ioctl(control, _REMOVE, number)
+            once_free(lambda: fcntl.ioctl(control, _REMOVE, number))
             fcntl.ioctl(control, _ADD, number)
             if lab:
                 with lab_maker(tmp_path) as make:

@@ -148,37 +148,42 @@ class Script(ledger.LedgerLoad):
         return Action(("python3", "-c", SCRIPT))
 
 
-def attempted(tmp_path, recovery, monkeypatch):
+def attempted(bench, monkeypatch):
     monkeypatch.setattr(crash, "LEAST_S", 0.8)
     monkeypatch.setattr(crash, "MOST_S", 0.9)
     (cell,) = ledger.cells("c", ledger.LedgerParams(), None)
     trial = Trial(3, "SAFE", "c/8", 1, 1, Reset.DATASET)
     load = Script(cell.info, cell.params, cell.threads)
-    inputs = TrialInput(trial, split({}), load, tmp_path)
-    bench = Cut(tmp_path, recovery)
+    inputs = TrialInput(trial, split({}), load, bench.folder)
     found = crash.attempt(Attempt(inputs, Fixed(0, 1), 0.0, lambda _: None), bench, Spent())
     return found, {m.name: m.value for m in found.metrics}
 
 
 def test_only_what_was_acknowledged_before_the_cut_counts(tmp_path, monkeypatch):
     rows = frozenset((n % 2, n) for n in range(1, 21))
-    found, metrics = attempted(tmp_path, Recovery(1.5, rows, rows, ""), monkeypatch)
+    bench = Cut(tmp_path, Recovery(1.5, rows, rows, ""))
+    found, metrics = attempted(bench, monkeypatch)
     assert found.status is TrialStatus.OK
-    assert 25 < metrics["commits"] < 75, "those of the last half second came after the cut"
+    printed = (tmp_path / "load.out").read_bytes().splitlines(keepends=True)
+    acks = list(filter(None, map(ledger.ack, printed)))
+    before = sum(one.at_s < bench.at_s for one in acks)
+    assert 22 <= before < len(acks), "those of the last half second came after the cut"
+    assert metrics["commits"] == before
     assert metrics["commits_lost"] == metrics["commits"] - 20 == metrics["binlog_lost"]
     assert metrics["inside_a_page"] == 1, "a block of odd number"
     details = msgspec.json.decode((tmp_path / DETAILS).read_bytes(), type=CutDetails)
     assert details.missing[0] == (0, 22)
-    assert (tmp_path / "load.out").read_bytes().startswith(b"ack 1 1 ")
+    assert printed[0].startswith(b"ack 1 1 ")
 
 
 def test_a_server_that_is_damaged_has_lost_all(tmp_path, monkeypatch):
-    _, metrics = attempted(tmp_path, Recovery(1.5, frozenset(), None, "no start"), monkeypatch)
+    bench = Cut(tmp_path, Recovery(1.5, frozenset(), None, "no start"))
+    _, metrics = attempted(bench, monkeypatch)
     assert metrics["corrupt"] == 1
     assert metrics["commits_lost"] == metrics["commits"]
     assert "binlog_lost" not in metrics
 
 
 def test_a_host_that_fails_after_the_cut_is_a_failed_trial(tmp_path, monkeypatch):
-    found, _ = attempted(tmp_path, HostError("mount: no"), monkeypatch)
+    found, _ = attempted(Cut(tmp_path, HostError("mount: no")), monkeypatch)
     assert (found.status, found.error) == (TrialStatus.FAILED, "mount: no")

@@ -14,6 +14,7 @@ from mydyno.keep.drift import HostFiles, Remount, Scene
 from mydyno.keep.kept import Kept, KeptOn
 from mydyno.keep.lease import (
     Held,
+    Landed,
     Lease,
     LeaseChange,
     LeaseNote,
@@ -21,13 +22,16 @@ from mydyno.keep.lease import (
     named_after,
     not_in_force,
     planned,
+    undone,
+)
+from mydyno.keep.refusals import (
+    managed_files,
+    managers,
     refuse,
     refuse_another,
     refuse_edited,
     refuse_foreign_files,
-    undone,
 )
-from mydyno.keep.managers import managed_files, managers
 from mydyno.model import RefusedError, SpecError
 from mydyno.report.lease import render_leases, render_plan
 from mydyno.server.existing import Existing, ServerProcess
@@ -134,7 +138,7 @@ def test_a_kept_pair_is_undone_by_the_one_that_is_not_zero():
 
 
 HUGE = "/sys/kernel/mm/transparent_hugepage/enabled"
-FREE = "/proc/sys/vm/min_free_kbytes"
+FREE, FREE_KEY = "/proc/sys/vm/min_free_kbytes", "kernel.sysctl.vm.min_free_kbytes"
 
 
 def test_free_memory_that_huge_pages_move_is_restored_after_them():
@@ -386,6 +390,37 @@ def test_free_memory_stays_with_huge_pages_that_somebody_has_set_since():
     assert plan.left == {"kernel.thp": "always"}
 
 
+@pytest.mark.parametrize(
+    ("now", "left"), [("67584", {}), ("11264", {}), ("90000", {FREE_KEY: "90000"})]
+)
+def test_free_memory_that_somebody_has_set_since_huge_pages_moved_it_stays(now, left):
+    values = {HUGE: "always [madvise] never\n", FREE: f"{now}\n"}
+    along = {"kernel.thp": {FREE_KEY: [now]}}
+    first = kept(kernel__thp="never", kernel__sysctl__vm__min_free_kbytes="11264")
+    moving = [LeaseChange("value", HUGE, "never", "madvise", along={FREE: "11264"})]
+    landed = [Landed("madvise", {FREE: "67584"})]
+    top = noted(LeaseNote({"kernel.thp": "madvise"}), trial=moving, landed=landed)
+    plan = undone(top, first, scene({OPTIONS: "text"}, values=values, along=along))
+    assert plan.left == left
+    wanted = left.get(FREE_KEY, "11264")  # set again also where it is so: huge pages move it
+    assert [(one.place, one.wanted) for one in plan.trial] == [(HUGE, "never"), (FREE, wanted)]
+
+
+@pytest.mark.parametrize("now", ["40000", "60000"])
+def test_a_bound_that_somebody_has_set_since_it_was_moved_stays(now):
+    there = {**POOL, "innodb_io_capacity": "20000", "innodb_io_capacity_max": now}
+    seen_there = replace(scene({OPTIONS: "text"}, dynamic=POOL), seen=seen(variables=there))
+    moving = [LeaseChange("variable", "innodb_io_capacity_max", "2000", "40000")]
+    note = LeaseNote({"mysqld.innodb_io_capacity": "20000"})
+    top = noted(note, trial=moving, landed=[Landed("40000")])
+    first = kept(mysqld__innodb_io_capacity="200", mysqld__innodb_io_capacity_max="2000")
+    plan = undone(top, first, seen_there)
+    is_ours = now == "40000"
+    assert plan.left == ({} if is_ours else {"mysqld.innodb_io_capacity_max": now})
+    bound = ["innodb_io_capacity_max"] if is_ours else []
+    assert [change.place for change in plan.trial] == ["innodb_io_capacity", *bound]
+
+
 def test_a_bound_stays_with_a_variable_that_somebody_has_set_since_it_was_kept():
     now = {**POOL, "innodb_io_capacity": "7000", "innodb_io_capacity_max": "40000"}
     there = replace(scene({OPTIONS: "text"}, dynamic=POOL), seen=seen(variables=now))
@@ -599,10 +634,11 @@ def test_a_guard_that_others_can_change_is_not_run(tmp_path, monkeypatch, change
     assert not (tmp_path / "ran").exists()
 
 
-def noted(note):
-    """Return a kept lease with a note."""
-    one = held(1)
-    return msgspec.structs.replace(one, lease=msgspec.structs.replace(one.lease, note=note))
+def noted(note, trial=(), landed=()):
+    """Return a kept lease with a note, its changes, and what these became."""
+    one = held(1, landed=[*landed])
+    lease = msgspec.structs.replace(one.lease, note=note, trial=[*trial])
+    return msgspec.structs.replace(one, lease=lease)
 
 
 def held(number, state="kept", undoes="", **fields):

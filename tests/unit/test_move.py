@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from mydyno.audit.facts import ServerEvidence
+from mydyno.cli import leases as leasing
 from mydyno.cli import move as moving
 from mydyno.cli import rollback as rolling
 from mydyno.host import Completed, Local
@@ -165,7 +166,7 @@ def server(monkeypatch, command, *, host=None, data="/none"):
     )
     monkeypatch.setattr(command, "look_at", lambda *_: (there, seen))
     monkeypatch.setattr(command, "leases_of", lambda _: [kept()])
-    monkeypatch.setattr(rolling, "open_campaigns", lambda *_: [])
+    monkeypatch.setattr(leasing, "open_campaigns", lambda *_: [])
 
 
 def kept():
@@ -230,7 +231,7 @@ def test_nothing_is_changed_for_good_beside_a_campaign(monkeypatch, command, lef
     """One that runs, or has left its values there, which would count as the host's own."""
     host = Answering()
     server(monkeypatch, command, host=host)
-    monkeypatch.setattr(rolling, "open_campaigns", lambda *_: ["campaign x"] if left else [])
+    monkeypatch.setattr(leasing, "open_campaigns", lambda *_: ["campaign x"] if left else [])
     monkeypatch.setattr(command, "beside_no_campaign", locked)
     for name in ("scene_of", "undone", "lease_of"):
         monkeypatch.setattr(rolling, name, lambda *_, **__: None)

@@ -236,27 +236,28 @@ class Flaky(BaseHTTPRequestHandler):
         """Print nothing."""
 
 
-def test_prometheus_is_asked_again_and_what_it_refuses_is_named():
+def test_prometheus_is_asked_again_and_what_it_refuses_is_named(monkeypatch):
+    monkeypatch.setattr("mydyno.keep.history._PAUSE_S", 0.0)
     server = HTTPServer(("127.0.0.1", 0), Flaky)
     thread = Thread(target=server.serve_forever, daemon=True)
     thread.start()
     url = f"http://127.0.0.1:{server.server_port}"
     try:
         Flaky.asked = 0
-        found = from_prometheus(url, "value", "load", 100, 102, pause_s=0.0)
+        found = from_prometheus(url, "value", "load", 100, 102)
         assert (list(found.hour), list(found.value)) == ([100], [2.5])  # NaN is a gap
         with pytest.raises(SpecError, match="bad: Prometheus refuses it: parse error"):
-            from_prometheus(url, "bad", "load", 100, 102, pause_s=0.0)
-        assert peaks(url, "db1:9104", ["questions"], pause_s=0.0) == {"questions": 7.5}
+            from_prometheus(url, "bad", "load", 100, 102)
+        assert peaks(url, "db1:9104", ["questions"]) == {"questions": 7.5}
         with pytest.raises(SpecError, match="2 series have this instance"):
-            peaks(url, "two", ["questions"], pause_s=0.0)
+            peaks(url, "two", ["questions"])
         with pytest.raises(SpecError, match="gives 2 series"):
-            from_prometheus(url, "two", "load", 100, 102, pause_s=0.0)
+            from_prometheus(url, "two", "load", 100, 102)
     finally:
         server.shutdown()
         server.server_close()
         thread.join()
     with pytest.raises(HostError, match="no answer after 4 tries"):
-        from_prometheus(url, "value", "load", 100, 102, pause_s=0.0)
+        from_prometheus(url, "value", "load", 100, 102)
     with pytest.raises(SpecError, match="write http://HOST:9090"):
-        from_prometheus("file:///etc/passwd", "value", "load", 100, 102, pause_s=0.0)
+        from_prometheus("file:///etc/passwd", "value", "load", 100, 102)

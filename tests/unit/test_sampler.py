@@ -69,6 +69,14 @@ def running(folder):
     return found
 
 
+def ended(pid):
+    """Return whether a process has ended, be it waited for or not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True
+
+
 def test_the_sampler_gets_its_targets_and_ends_with_the_load(program, folder, tmp_path):
     program(WAITS)
     watch = Watch(Where("loop3", "lo"), {"mysqld": 4711}, tmp_path / "admin.cnf")
@@ -121,10 +129,11 @@ def test_without_the_program_there_is_nothing_to_do(folder, monkeypatch):
 
 
 def test_one_that_refuses_is_quoted(program, folder):
-    program('sys.exit("no such option")')
+    program('out.with_name("pid").write_text(f"{os.getpid()}.")\nsys.exit("no such option")')
+    pid = folder / "pid"
     with sampling(Local(), folder, Watch(Where())):
-        until(lambda: running(folder) == [] and written(folder))
-        time.sleep(0.1)
+        until(lambda: pid.exists() and pid.read_text().endswith("."))
+        until(lambda: ended(pid.read_text().rstrip(".")))
     lines = complaint(folder).splitlines()
     assert lines == ["no such option", "mydyno-probe ended before the load did (exit 1)"]
 

@@ -37,7 +37,7 @@ def test_a_request_ends_when_its_connection_is_aborted_between_two_reads(monkeyp
     ender.start()
     ender.join(1)
     go.set()
-    asker.join(5)
+    asker.join(20)
     assert replies == [None]
     ender.join(10)
     assert not ender.is_alive()

@@ -6,7 +6,8 @@ from math import exp, log
 import pytest
 
 from mydyno.campaign.doses import STALLED, STEADY, Doses, factor, proven, segments, stalled
-from mydyno.diagnose.elasticity import MOST_STALLED, main_limit, outside, stall_below
+from mydyno.diagnose.diagnosis import main_limit
+from mydyno.diagnose.elasticity import MOST_STALLED, outside, stall_below
 from mydyno.model import Metric, Outcome, Trial, TrialStatus, Window
 
 USUAL = [66.0, 68.0, 64.0, 71.0, 69.0, 67.0]

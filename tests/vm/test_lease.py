@@ -109,7 +109,7 @@ def undo(guest):
     seen = gathered(existing, 0)
     note = top.lease.note
     first = Kept(note.first, [], {}, existing.flavour, existing.version, note.target)
-    scene = scene_of(existing, seen, first, first, [c.place for c in top.lease.stored])
+    scene = scene_of(existing, seen, first, first, top.lease)
     plan = undone(top, first, scene)
     asked = lease_of(
         existing, seen, "vm", plan, "undo", seconds=3600, note=LeaseNote(), undoes=top.lease.id

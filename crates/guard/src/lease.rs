@@ -170,7 +170,7 @@ pub struct Held {
 pub struct Landed {
     pub sure: bool,
     pub value: Option<String>,
-    #[serde(skip)]
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub along: BTreeMap<String, String>,
 }
 

@@ -97,7 +97,8 @@ def of_host(host: Mapping[str, str]) -> dict[str, Value]:
         found[f"limit.{name}"] = _UNLIMITED if limit == "unlimited" else float(limit)
     for name, prefix in _PAIRS.items():
         found |= {prefix + k: plain(chosen(v)) for k, v in section(host, name).items()}
-    found |= _of_group(host.get("cgroup", ""))
+    sizes = {key: number(value) for key, value in section(host, "cgroup").items()}
+    found |= {f"cgroup.{k}": size for k, size in sizes.items() if size and size < _NO_LIMIT}
     found |= _of_mount(host.get("mount", ""))
     if host.get("unit", "").strip():
         found["host.unit"] = host["unit"].strip()
@@ -114,20 +115,13 @@ def _resident(status: str) -> float:
     return 1024.0 * sum(float(sizes[name]) for name in named) if {*named} <= {*sizes} else 0.0
 
 
-def _of_group(text: str) -> dict[str, Value]:
-    """Return the limits of the control group; one without a limit has a number beyond all."""
-    pairs = (line.partition("=") for line in text.splitlines())
-    sizes = {key.strip(): number(value) for key, _, value in pairs}
-    return {f"cgroup.{k}": size for k, size in sizes.items() if size and size < _NO_LIMIT}
-
-
 def _of_files(host: Mapping[str, str], mount: Mapping[str, Value]) -> dict[str, Value]:
     """Return which settings in files of the host are not those in force."""
     found: dict[str, Value] = {}
     if "limits_conf" in host:
         found["host.limits_conf"] = float(len(host["limits_conf"].splitlines()))
     if "sysctl_files" in host:
-        last = {row[1]: row for row in _rows(host["sysctl_files"])}
+        last = {row[1]: row for row in sysctl_rows(host["sysctl_files"])}
         lines = [
             f"{path} sets {key} = {wanted}, in force is {present}"
             for path, key, wanted, present in last.values()
@@ -161,7 +155,8 @@ def _in_force(option: str, mount: Mapping[str, Value]) -> bool:
 _COLUMNS = 4  # path, key, value in the file, value in force
 
 
-def _rows(text: str) -> list[tuple[str, str, str, str]]:
+def sysctl_rows(text: str) -> list[tuple[str, str, str, str]]:
+    """Return file, name, its value there, and the one in force, in the order they are read."""
     rows = (line.split("\t", _COLUMNS - 1) for line in text.splitlines())  # values may have tabs
     return [
         (row[0], row[1], row[2].strip(), row[3].strip()) for row in rows if len(row) == _COLUMNS

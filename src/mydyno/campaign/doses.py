@@ -24,7 +24,7 @@ from mydyno.campaign.designs import (
 from mydyno.campaign.spec import DeviceTable
 from mydyno.campaign.switchback import Settled
 from mydyno.campaign.treatments import credits_of, disk_class_of
-from mydyno.diagnose.diagnosis import ALL, TIMES, UNDECIDED, Proof
+from mydyno.diagnose.diagnosis import ALL, TIMES, UNDECIDED, Proof, main_limit
 from mydyno.diagnose.elasticity import (
     FIRST_LOOK,
     MOST_STALLED,
@@ -32,7 +32,6 @@ from mydyno.diagnose.elasticity import (
     BlockLooks,
     Segment,
     all_refuted,
-    main_limit,
     proofs,
 )
 from mydyno.lab import bursts

@@ -112,7 +112,7 @@ _COMPLETION = "_MYDYNO_COMPLETE"  # set by the shell to ask for completions
 
 
 def main() -> None:
-    """Run the command line; exit 0, 1, 2, 3, 4 or 130.
+    """Run the command line; exit 0, 1, 2, 3, 4, 5 or 130.
 
     Files are created without access for other users, unless an explicit mode is given.
     """

@@ -34,6 +34,7 @@ from mydyno.cli.leases import (
     leases_of,
     look_at,
     on_top,
+    refuse_beside,
     refuse_open,
     refuse_shared,
     replication,
@@ -51,13 +52,16 @@ from mydyno.keep.lease import (
     LeasePlan,
     LeaseRow,
     planned,
+    stored_places,
+)
+from mydyno.keep.refusals import (
+    managed_files,
+    managers,
     refuse,
     refuse_another,
     refuse_edited,
     refuse_foreign_files,
-    stored_places,
 )
-from mydyno.keep.managers import managed_files, managers
 from mydyno.model import (
     Action,
     Change,
@@ -77,7 +81,7 @@ from mydyno.stack import cgroup
 from mydyno.stack.flavours import flavours, quirks
 from mydyno.stack.layers import judged
 from mydyno.stack.protocol import full_key, split
-from mydyno.testbed.lock import beside_no_campaign, open_campaigns
+from mydyno.testbed.lock import beside_no_campaign
 
 _SHORTEST_S, _LONGEST_S = 10.0, 7 * 86400.0
 _PERSISTED = "SELECT variable_name FROM performance_schema.persisted_variables;"
@@ -138,11 +142,7 @@ def apply(  # noqa: PLR0913 - one parameter an option
     seconds = _seconds(lease)
     wanted, foretold = _wanted(source, treatment, target_of(target or []))
     existing, seen = look_at(to, server)
-    if lines := open_campaigns(existing.host, to):
-        raise RefusedError(
-            f"{existing.host.name}: has settings changed by a campaign: {'; '.join(lines)}; "
-            "restore them first, as they would count as the host's own"
-        )
+    refuse_beside(existing.host, to)
     kept, already, plan = _planned(wanted, existing, seen)
     sentence = _losses(plan)
     _refuse_weaker(sentence, allow or [])

@@ -41,6 +41,7 @@ from mydyno.server.existing import (
     reached,
 )
 from mydyno.stack.known.variables import RENAMED
+from mydyno.stats.decide import GATES
 
 _FOLDER = "audit"
 _LONGEST_S = 3600.0
@@ -235,7 +236,7 @@ def _with_verdicts(
             known.memory.limit or 0.0,
         )
         for row in found.treatments
-        if row.effect and row.verdict in _DECIDED
+        if row.effect and row.verdict in GATES
     }
     made = {}
     for rule, one in before.items():
@@ -249,9 +250,6 @@ def _with_verdicts(
             "mydyno audit --spec wrote for this server"
         )
     return made
-
-
-_DECIDED = ("adopt", "reject", "equivalent")
 
 
 def _id(seen: ServerEvidence) -> str:

@@ -16,7 +16,7 @@ from mydyno.cli.run_directory import begun_on
 from mydyno.cli.terminal import print_message
 from mydyno.host import Host, Remote, ask, reach
 from mydyno.journal import Prepared
-from mydyno.keep.managers import managers
+from mydyno.keep.refusals import managers
 from mydyno.lab import available, refuse_unknown_class
 from mydyno.lab.values import check as check_lab
 from mydyno.model import RefusedError, SpecError

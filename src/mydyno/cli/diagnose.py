@@ -167,7 +167,8 @@ def other_databases(host: Host) -> list[str]:
 def _design(budget: str | None, blocks: int | None, only: str | None) -> dict[str, Any]:
     """Return what the options ask of the design."""
     until = budget or (None if blocks else _BUDGET)
-    asked = {"budget": until, "blocks": blocks, "doses": None if only is None else _keys(only)}
+    doses = only and [key.strip() for key in only.split(",") if key.strip()]
+    asked = {"budget": until, "blocks": blocks, "doses": doses}
     return {"kind": "diagnose"} | {key: value for key, value in asked.items() if value is not None}
 
 
@@ -190,10 +191,6 @@ def _tables(
         "protocol": {"preload": spec.protocol.preload},
         "decide": {"baseline": name},
     }
-
-
-def _keys(only: str) -> list[str]:
-    return [key.strip() for key in only.split(",") if key.strip()]
 
 
 def note(campaign: Campaign, files: RunDir, outcome: Outcome) -> Sequence[Metric]:

@@ -23,6 +23,7 @@ from mydyno.cli.machine import machine
 from mydyno.cli.terminal import (
     HostOption,
     Json,
+    LiveServer,
     own,
     print_json,
     print_message,
@@ -45,14 +46,6 @@ _TOOLS = ("sysbench", "fio", "mkfs.xfs", "mkfs.btrfs", "setpriv", "losetup", "fi
 
 Watch = Annotated[bool, typer.Option("--live", help="Show its load, each second.")]
 Count = Annotated[int | None, typer.Option(help="With --live: end after so many seconds.", min=1)]
-Server = Annotated[
-    Path | None,
-    typer.Option(
-        "--server-defaults",
-        metavar="FILE",
-        help="With --live: also sample a server, with [client] of this option file.",
-    ),
-]
 
 
 File = Annotated[
@@ -67,7 +60,7 @@ def inspect(
     host: HostOption = LOCAL,
     live: Watch = False,
     count: Count = None,
-    server: Server = None,
+    server: LiveServer = None,
     json: Json = False,
 ) -> None:
     """Show a host: hardware, kernel, servers and tools."""

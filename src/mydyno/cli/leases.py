@@ -54,6 +54,7 @@ from mydyno.stack.known import normalise
 from mydyno.stack.known.variables import COMPANIONS, UPPER, describe
 from mydyno.stack.launch_file import pairs
 from mydyno.stack.protocol import IDENTITY
+from mydyno.testbed.lock import open_campaigns
 
 _FREE = "sysctl.vm.min_free_kbytes"
 GUARD = "/usr/local/libexec/mydyno-guard"
@@ -279,7 +280,8 @@ def _text(host: Host, place: str) -> str | None:
 def _remount(host: Host, kept: Kept, undoes: Lease | None) -> Remount:
     """Return the commands that remount forth and back, as the layer plans them."""
     layer, wanted = Fs(kept.target.mount, ""), kept.settings["fs.mount"]
-    now, shown = ask(host, layer.observe()), _shown(host, kept)
+    argv = ("findmnt", "--noheadings", "--output", "OPTIONS", "--mountpoint", kept.target.mount)
+    now, shown = ask(host, layer.observe()), host.run(Action(argv)).check().stdout.decode().strip()
     if undoes:
         given = undoes.note.settings.get("fs.mount", "").split(",")
         added = frozenset(given) - {*wanted.split(","), ""}
@@ -290,11 +292,6 @@ def _remount(host: Host, kept: Kept, undoes: Lease | None) -> Remount:
     forth, back = layer.remounts(now, wanted)
     word = next(word for word in forth if word.startswith("remount,"))
     return Remount(shown, word.removeprefix("remount,"), forth, back)
-
-
-def _shown(host: Host, kept: Kept) -> str:
-    argv = ("findmnt", "--noheadings", "--output", "OPTIONS", "--mountpoint", kept.target.mount)
-    return host.run(Action(argv)).check().stdout.decode().strip()
 
 
 def on_top(leases: Sequence[Held]) -> LeaseNote:
@@ -332,6 +329,15 @@ def lease_of(  # noqa: PLR0913 - all that a lease is
     )
 
 
+def refuse_beside(host: Host, to: str) -> None:
+    """Raise `RefusedError` where a campaign has left its changes on a host, named as `to`."""
+    if lines := open_campaigns(host, to):
+        raise RefusedError(
+            f"{host.name}: has settings changed by a campaign: {'; '.join(lines)}; restore them "
+            "first, as they would count as the host's own"
+        )
+
+
 def begun(host: Host, to: str, server: str, asked: Lease, plan: LeasePlan, kept: Kept) -> None:
     """Begin a lease, and see by a new connection that all of it is in force; else restore it."""
     install_guard(host)
@@ -345,7 +351,8 @@ def begun(host: Host, to: str, server: str, asked: Lease, plan: LeasePlan, kept:
         existing, seen, stopped = replicating(
             to, server, asked.note.replica, min(CONNECTS_S, asked.seconds / 2)
         )
-        undoes = (one.lease for one in leases_of(host) if one.lease.id == asked.undoes)
+        there = leases_of(host) if asked.undoes else []
+        undoes = (one.lease for one in there if one.lease.id == asked.undoes)
         scene = scene_of(existing, seen, kept, kept, next(undoes, None))
         problems = not_in_force(plan.rows, kept, scene) + stopped
     except MydynoError as error:

@@ -23,6 +23,7 @@ from mydyno.cli.leases import (
     Why,
     leases_of,
     look_at,
+    refuse_beside,
     refuse_open,
     refuse_shared,
     replicating,
@@ -30,11 +31,10 @@ from mydyno.cli.leases import (
     unit_of,
     who,
 )
-from mydyno.cli.rollback import refuse_beside
 from mydyno.cli.terminal import Json, print_json, print_message
 from mydyno.host import Host, ask, reach
 from mydyno.host.files import distrust, resolved
-from mydyno.keep.managers import managers
+from mydyno.keep.refusals import managers
 from mydyno.model import Action, HostError, RefusedError, SpecError
 from mydyno.report import units
 from mydyno.server.existing import Existing

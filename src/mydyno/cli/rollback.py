@@ -14,6 +14,7 @@ from mydyno.cli.leases import (
     lease_of,
     leases_of,
     look_at,
+    refuse_beside,
     scene_of,
     who,
 )
@@ -31,7 +32,6 @@ from mydyno.testbed.labs import refuse_unmanaged, sweep_machines
 from mydyno.testbed.lock import (
     beside_no_campaign,
     host_lock,
-    open_campaigns,
     remove_leftovers,
     restored,
     withdraw,
@@ -210,15 +210,6 @@ def _forgotten(host: Host) -> str:
         return f"{host.name}: nothing of mydyno is there"
     call(host, "forget")
     return f"{host.name}: leases, units and guard removed"
-
-
-def refuse_beside(host: Host, to: str) -> None:
-    """Raise `RefusedError` where a campaign has left its changes on a host, named as `to`."""
-    if lines := open_campaigns(host, to):
-        raise RefusedError(
-            f"{host.name}: has settings changed by a campaign: {'; '.join(lines)}; restore them "
-            "first"
-        )
 
 
 def _undone(done: Done, to: str, server: str, top: Held, below: LeaseNote) -> None:

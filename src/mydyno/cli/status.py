@@ -1,4 +1,4 @@
-"""`mydyno status`: the progress of a campaign."""
+"""`mydyno status`: the progress of a campaign, or the leases of a host."""
 
 import sys
 from collections.abc import Sequence

@@ -75,6 +75,14 @@ Dir = Annotated[
     Path, typer.Argument(help="A run directory.", metavar="DIR", autocompletion=folders)
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
+LiveServer = Annotated[
+    Path | None,
+    typer.Option(
+        "--server-defaults",
+        metavar="FILE",
+        help="With --live: sample a server, too, with [client] of this option file.",
+    ),
+]
 HostOption = Annotated[
     str, typer.Option("--host", metavar="HOST", help="local, or ssh://user@host:port.")
 ]

@@ -16,7 +16,14 @@ from mydyno.campaign.doses import COARSE, STALLED, Doses, proven
 from mydyno.campaign.plan import Campaign
 from mydyno.campaign.trial import replayed
 from mydyno.cli.run_directory import OpenRun, opened
-from mydyno.cli.terminal import Json, folders, print_message, print_result, width
+from mydyno.cli.terminal import (
+    Json,
+    LiveServer,
+    folders,
+    print_message,
+    print_result,
+    width,
+)
 from mydyno.diagnose import (
     Diagnosis,
     LoadEvidence,
@@ -71,14 +78,6 @@ Directory = Annotated[
     Path | None, typer.Argument(help="A run directory.", metavar="DIR", autocompletion=folders)
 ]
 Live = Annotated[bool, typer.Option("--live", help="Look at a server of this host instead.")]
-Server = Annotated[
-    Path | None,
-    typer.Option(
-        "--server-defaults",
-        metavar="FILE",
-        help="With --live: log in with [client] of this option file.",
-    ),
-]
 Seconds = Annotated[int, typer.Option(help="With --live: for so long.", min=3, max=3600)]
 
 
@@ -87,7 +86,7 @@ def why(
     *,
     treatment: Treatment = None,
     live: Live = False,
-    server_defaults: Server = None,
+    server_defaults: LiveServer = None,
     seconds: Seconds = 30,
     json: Json = False,
 ) -> None:

@@ -3,7 +3,6 @@
 from mydyno.diagnose.account import account
 from mydyno.diagnose.diagnosis import Diagnosis, Proof, Subject, diagnosis, with_proofs, worth
 from mydyno.diagnose.suspects import (
-    Limit,
     LoadEvidence,
     Seen,
     Suspect,
@@ -12,7 +11,6 @@ from mydyno.diagnose.suspects import (
 
 __all__ = [
     "Diagnosis",
-    "Limit",
     "LoadEvidence",
     "Proof",
     "Seen",

@@ -179,6 +179,11 @@ def _gain(proof: Proof) -> Gain:
     return Gain(proof.title, ratio, low, high, proof.segments)
 
 
+def main_limit(found: Sequence[Proof]) -> Proof | None:
+    """Return the proof of the main limit, if there is one."""
+    return next((proof for proof in found if proof.verdict == THE_LIMIT), None)
+
+
 def with_proofs(
     one: Diagnosis,
     worse: Sequence[Proof],
@@ -192,7 +197,7 @@ def with_proofs(
     A load that asks for no more is the answer also where no dose has proven a limit.
     """
     every = [proof for proof in worse if proof.limit != ALL]
-    main = next((proof for proof in every if proof.verdict == THE_LIMIT), None)
+    main = main_limit(every)
     together = next((proof for proof in worse if proof.limit == ALL), None)
     answer = main.limit if main else one.answer if one.answer == IDLE else "unknown"
     states = _WAITING.get(answer, DOSED.get(answer, ()))

@@ -89,11 +89,6 @@ def judged(found: Sequence[Proof]) -> list[Proof]:
     return made
 
 
-def main_limit(found: Sequence[Proof]) -> Proof | None:
-    """Return the proof of the main limit, if there is one."""
-    return next((proof for proof in found if proof.verdict == THE_LIMIT), None)
-
-
 def all_refuted(found: Sequence[Proof]) -> bool:
     """Return whether no dose that was tried can be worth much."""
     single = [proof for proof in found if proof.limit != ALL]

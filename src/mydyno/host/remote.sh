@@ -5,6 +5,7 @@
 # sure that it never begins.  Replies stand between marks on stdout and stderr, the last of which
 # carries a word: an exit code, or never, lost, over, missing, running.
 
+umask 077 # as of commands here
 S=${0%/*}
 PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
 export PATH

@@ -120,7 +120,7 @@ class RunDir:
         mode = 0o711 if os.geteuid() == 0 else 0o700
         for folder in (*reversed(self.path.absolute().parents), self.path):
             if not folder.exists():
-                folder.mkdir()
+                folder.mkdir(mode=0o700)
                 folder.chmod(mode)
         names = {p.name for p in self.path.iterdir()} - {MARKER}
         if names and not marked(self.path):

@@ -6,7 +6,14 @@ from dataclasses import dataclass, field
 import msgspec
 
 from mydyno.audit.facts import ServerEvidence
-from mydyno.audit.host_facts import allocator, allowed_cpus, chosen, cpu_quota, limits
+from mydyno.audit.host_facts import (
+    allocator,
+    allowed_cpus,
+    chosen,
+    cpu_quota,
+    limits,
+    sysctl_rows,
+)
 from mydyno.audit.option_files import Option, every, groups
 from mydyno.keep.forms import fstab, native
 from mydyno.keep.forms.systemd import CPUS, environment
@@ -22,7 +29,7 @@ OF_LEASE = "MYDYNO_LEASE"  # in the environment of a process that the drop-in of
 _SIZES, _BLOCKS = ("_size", "_packet", "_length"), (1024, 4096)
 _BYTES = 1 << 16  # from here on, what has such a name counts bytes
 _OPTIONS = 3  # the column of fstab
-_SYSCTL, _COLUMNS = "kernel.sysctl.", 4  # file, name, its value there, the one in force
+_SYSCTL = "kernel.sysctl."
 
 
 class DriftRow(msgspec.Struct, frozen=True):
@@ -268,15 +275,14 @@ def _names(key: str, kept: Kept, line: str) -> bool:
 def _later(key: str, wanted: str, where: str, seen: ServerEvidence) -> tuple[str, str] | None:
     """Return another value and its file, where that is read after ours and sets the same sysctl."""
     name = key.removeprefix(_SYSCTL).replace("/", ".")
-    each = seen.host.get("sysctl_files", "").splitlines()
-    lines = (line.split("\t", _COLUMNS - 1) for line in each)  # a value in force may have tabs
-    rows = [row for row in lines if len(row) == _COLUMNS and row[1].replace("/", ".") == name]
+    every_row = sysctl_rows(seen.host.get("sysctl_files", ""))
+    rows = [row for row in every_row if row[1].replace("/", ".") == name]
     folder = where.rpartition("/")[0]
     later = [row for row in rows if row[0] > where and row[0].rpartition("/")[0] == folder]
     if not (where and key.startswith(_SYSCTL) and later):
         return None
     path, _, value, _ = later[-1]
-    return None if value.split() == wanted.split() else (value.strip(), path)
+    return None if value.split() == wanted.split() else (value, path)
 
 
 def refuse_losing(

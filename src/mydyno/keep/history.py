@@ -45,16 +45,14 @@ class Samples:
     questions: npt.NDArray[np.float64]
 
 
-def from_prometheus(
-    url: str, value: str, load: str, begin_h: int, end_h: int, pause_s: float = _PAUSE_S
-) -> History:
+def from_prometheus(url: str, value: str, load: str, begin_h: int, end_h: int) -> History:
     """Return the hours of two expressions, each of one series; an hour is that before its mark.
 
     Raises `SpecError` for an expression that is refused or gives no or several series, `HostError`
     where the server cannot be reached.
     """
-    values = dict(_points(url, value, begin_h, end_h, pause_s))
-    loads = dict(_points(url, load, begin_h, end_h, pause_s))
+    values = dict(_points(url, value, begin_h, end_h))
+    loads = dict(_points(url, load, begin_h, end_h))
     return _history({hour: (v, loads[hour]) for hour, v in values.items() if hour in loads})
 
 
@@ -69,15 +67,13 @@ def _positive(value: float) -> bool:
     return math.isfinite(value) and value > 0
 
 
-def _points(
-    url: str, query: str, begin_h: int, end_h: int, pause_s: float
-) -> Iterator[tuple[int, float]]:
+def _points(url: str, query: str, begin_h: int, end_h: int) -> Iterator[tuple[int, float]]:
     for first in range(begin_h, end_h, _MOST):
         last = min(first + _MOST, end_h) - 1
         # what is measured over an hour is known at its end
         asked = {"query": query, "start": (first + 1) * _STEP_S, "end": (last + 1) * _STEP_S}
         text = urllib.parse.urlencode({**asked, "step": _STEP_S})
-        found = _answered(f"{url.rstrip('/')}/api/v1/query_range?{text}", url, query, pause_s)
+        found = _answered(f"{url.rstrip('/')}/api/v1/query_range?{text}", url, query)
         series = found.get("data", {}).get("result", [])
         if len(series) > 1:
             raise SpecError(f"{query}: gives {len(series)} series; select one instance")
@@ -97,9 +93,7 @@ _LABELLED = {
 }
 
 
-def peaks(
-    url: str, instance: str, counters: Sequence[str], pause_s: float = _PAUSE_S
-) -> dict[str, float]:
+def peaks(url: str, instance: str, counters: Sequence[str]) -> dict[str, float]:
     """Return the rate of each counter in its fastest hour of the last month; others are absent."""
     found: dict[str, float] = {}
     for counter in counters:
@@ -107,7 +101,7 @@ def peaks(
         labels = ",".join(filter(None, (f"instance=~'{instance_label(instance)}'", label)))
         query = _PEAK.format(name=name, labels=labels, days=PEAK_DAYS)
         text = urllib.parse.urlencode({"query": query})
-        answer = _answered(f"{url.rstrip('/')}/api/v1/query?{text}", url, query, pause_s)
+        answer = _answered(f"{url.rstrip('/')}/api/v1/query?{text}", url, query)
         series = answer.get("data", {}).get("result", [])
         if len(series) > 1:
             raise SpecError(f"{instance}: {len(series)} series have this instance; name one")
@@ -123,13 +117,13 @@ def instance_label(text: str) -> str:
     return text
 
 
-def _answered(address: str, url: str, query: str, pause_s: float) -> dict[str, Any]:
+def _answered(address: str, url: str, query: str) -> dict[str, Any]:
     """Return the answer; one that fails by chance (5xx, a lost connection) is asked for again."""
     if not address.startswith(("http://", "https://")):
         raise SpecError(f"--prometheus {url}: write http://HOST:9090")
     problem = ""
     for attempt in range(_TRIES):
-        time.sleep(pause_s * attempt**2)
+        time.sleep(_PAUSE_S * attempt**2)
         try:
             with urllib.request.urlopen(address, timeout=_TIMEOUT_S) as answer:  # noqa: S310 - above
                 found = json.loads(answer.read(_LARGEST))

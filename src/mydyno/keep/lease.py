@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 
 import msgspec
 
-from mydyno.audit.facts import ServerEvidence
 from mydyno.audit.host_facts import allocator
 from mydyno.audit.option_files import number
 from mydyno.keep.drift import (
@@ -25,18 +24,15 @@ from mydyno.keep.drift import (
 from mydyno.keep.forms import fstab, native, systemd
 from mydyno.keep.kept import Form, Kept, KeptOn
 from mydyno.model import RefusedError, SpecError
-from mydyno.stack.known import FILES, normalise, switch
+from mydyno.stack.known import switch
 from mydyno.stack.known.allocators import GLIBC, TUNABLES
 
 LEASE_ID = "@"  # in the text of a drop-in: the lease has its id later
 _TRIAL = "/run/systemd/system/{unit}.d/zzz-mydyno-trial.conf"
 _PLAIN = re.compile(r"[\w.:,/+=@-]*")  # the unit splits its options at blanks
-_LAYERS = ("mysqld.", "kernel.sysctl.", "kernel.thp", "kernel.module.", "block.", "limits.")
-_PROCESS = ("limits.", "cpus.", "cgroup.", "alloc.", "env.")
-_NO_HOST = ("net.", "link.", "disk.", "slow.", "load/")  # of the load and of a lab
+PROCESS = ("limits.", "cpus.", "cgroup.", "alloc.", "env.")  # a process has it from its start
 _SERVERS = ("mysqld", "mariadbd")
 _SCHEDULER, _DEPTH, _THP = "block.scheduler", "block.nr_requests", "kernel.thp"
-_REDO = "innodb_redo_log_capacity"
 
 
 class LeaseChange(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -88,8 +84,18 @@ class Lease(msgspec.Struct, frozen=True):
     note: LeaseNote = LeaseNote()
 
 
+class Landed(msgspec.Struct, frozen=True):
+    """What a change became, and by place what the kernel has moved along with it."""
+
+    value: str | None = None
+    along: dict[str, str] = {}
+
+
 class Held(msgspec.Struct, frozen=True):
-    """A lease on its host; `state` is open, trial, confirmed, kept, reverting or reverted."""
+    """A lease on its host; `state` is open, trial, confirmed, kept, reverting or reverted.
+
+    `landed` has an item for each change of the trial, None where it was not begun.
+    """
 
     lease: Lease
     state: str
@@ -99,6 +105,7 @@ class Held(msgspec.Struct, frozen=True):
     judged: str = ""
     why: str = ""
     left: list[str] = []
+    landed: list[Landed | None] = []
 
     @property
     def is_over(self) -> bool:
@@ -137,69 +144,6 @@ class LeasePlan:
     restart: bool
     along: Mapping[str, str] = field(default_factory=dict)
     left: Mapping[str, str] = field(default_factory=dict)
-
-
-def refuse(kept: Kept, seen: ServerEvidence) -> None:
-    """Raise an error for what a lease cannot change on a running host."""
-    for key in kept.settings:
-        if key.startswith(_NO_HOST):
-            raise RefusedError(
-                f"{key}: cannot be applied to a production host; copy the other settings to a TOML "
-                "file, and apply that"
-            )
-        if not (key.startswith((*_LAYERS, *_PROCESS)) or key == "fs.mount"):
-            raise RefusedError(
-                f"{key}: cannot be changed on a host that is in use; move the data to a new one "
-                "(docs/guide/moving.md), or leave it out"
-            )
-        if key.startswith("mysqld."):
-            _refuse_variable(key, seen)
-
-
-def _refuse_variable(key: str, seen: ServerEvidence) -> None:
-    name = key.removeprefix("mysqld.")
-    if name not in seen.variables:
-        raise SpecError(f"{key}: {seen.text} has no such variable; correct or leave it out")
-    if name == "log_bin" and normalise(seen.variables[name]) == "1":
-        raise RefusedError(
-            f"{key}: replicas and recovery to a point in time need the log that there is; "
-            "leave it out"
-        )
-    if FILES.fullmatch(name):
-        step = "use mydyno move" if name == "datadir" else "change it on a copy of the data"
-        raise RefusedError(
-            f"{key}: a revert would start the server on other files, without what was committed "
-            f"on trial; {step}"
-        )
-    origin = seen.origins.get(name, ("",))[0]
-    if origin == "persisted":
-        raise RefusedError(
-            f"{key}: is in mysqld-auto.cnf, which wins over option files; RESET PERSIST {name} "
-            "first, or use mydyno export --format persist"
-        )
-    size = {k.lower(): v for k, v in seen.looks[1].items()}.get(f"{name}_resized", "")
-    if name == _REDO and origin in {"", "default"} and size != seen.variables[name]:
-        raise RefusedError(
-            f"{key}: is not set, and the redo log has another size than this shows, which a revert "
-            f"would give it; SET GLOBAL {name} = {size or 'its size in bytes'} first"
-        )
-
-
-def refuse_another(kept: Kept, leases: Sequence[Held]) -> None:
-    """Raise `RefusedError` beside kept leases of another server or disk: a file has room for one.
-
-    Their files would be written again, without what they hold for it.
-    """
-    target = kept.target
-    for one in kept_leases(leases):
-        other = one.lease.note.target
-        first = f"{one.lease.id} keeps settings of %s; roll it back first, or use mydyno export"
-        if one.lease.unit != target.unit:
-            raise RefusedError(f"{target.unit}: {first % one.lease.unit}")
-        both = kept.of("block") and any(key.startswith("block.") for key in one.lease.note.settings)
-        here, there = ({serial or name for name, serial in on.disks} for on in (target, other))
-        if both and here != there:
-            raise RefusedError(f"{target.disk}: {first % other.disk}")
 
 
 def planned(kept: Kept, already: Mapping[str, str], scene: Scene) -> LeasePlan:
@@ -241,7 +185,7 @@ def undone(top: Held, kept: Kept, scene: Scene) -> LeasePlan:
     """Return the changes that undo a kept lease: first values on trial, then its files.
 
     A setting with another value than these two is somebody else's, and left; so is one that is
-    gone.
+    gone, and one that was moved along and has been set since.
     """
     stored = [
         msgspec.structs.replace(one, before=one.wanted, wanted=one.before)
@@ -264,13 +208,35 @@ def undone(top: Held, kept: Kept, scene: Scene) -> LeasePlan:
         ours = (wanted, kept.settings.get(key, ""))
         if not any(is_in_force(key, one, now, scene.seen) for one in ours):
             left[key] = now
+    again = {}
+    for key, moved in _moved_along(top, kept).items():
+        now = _first(key, kept, scene)
+        if now.split() not in (moved.split(), kept.settings[key].split()):
+            again[key] = now  # an undo moves it again
     # what kernel or server have moved along with a setting that is left is left, too
     bounds = tuple(f"{key}_" for key in left if key.startswith("mysqld."))
     others = {one for key in left for one in scene.along.get(key, {})}
     others |= {k for k in kept.settings if k.startswith(bounds)}
     along = others - top.lease.note.settings.keys()
-    mine = {k: v for k, v in kept.settings.items() if k not in {*left, *along}}
-    return replace(_on_trial(replace(kept, settings=mine), scene), stored=stored, left=left)
+    mine = {k: v for k, v in kept.settings.items() if k not in {*left, *along}} | again
+    plan = _on_trial(replace(kept, settings=mine), scene)
+    return replace(plan, stored=stored, left=left | again)
+
+
+def _moved_along(top: Held, kept: Kept) -> dict[str, str]:
+    """Return what other settings became along with those of a lease, where that is on record."""
+    found: dict[str, str] = {}
+    for change, landed in zip(top.lease.trial, top.landed, strict=False):
+        if landed:
+            found |= landed.along | ({change.place: landed.value} if landed.value else {})
+    others = kept.settings.keys() - top.lease.note.settings.keys()
+    places = {key: _place(key, kept) for key in sorted(others)}
+    return {key: found[place] for key, place in places.items() if place in found}
+
+
+def _place(key: str, kept: Kept) -> str:
+    """Return where a lease changes a setting: a variable's name, or the first of its files."""
+    return key.removeprefix("mysqld.") if key.startswith("mysqld.") else places_of(key, kept)[0]
 
 
 def _on_trial(kept: Kept, scene: Scene) -> LeasePlan:
@@ -279,17 +245,19 @@ def _on_trial(kept: Kept, scene: Scene) -> LeasePlan:
     changed = {k: v for k, v in kept.settings.items() if not _holds(k, v, first[k], scene)}
     if _SCHEDULER in changed:  # it resets its queue, so that all of that is set again
         changed |= {k: v for k, v in kept.settings.items() if k.startswith("block.")}
+    moved = {k for key in changed for k in scene.along.get(key, {}) if k.startswith("kernel.")}
+    changed |= {k: v for k, v in kept.settings.items() if k in moved}
     part = replace(kept, settings={**_library(changed, scene), **changed})
     static = any(name not in scene.dynamic for name in part.of("mysqld"))
-    restart = static or any(key.startswith(_PROCESS) for key in changed)
+    restart = static or any(key.startswith(PROCESS) for key in changed)
     trial = _values(part, scene)
     if "fs.mount" in changed and scene.remount:
         trial.append(_mount(part, scene.remount))
     trial += [_drop_in(part, scene)] if restart else _variables(part, first, scene)
     rows = [LeaseRow(k, first[k], v, _cost(k, restart), "") for k, v in changed.items()]
-    moved = {k: v[0] for key in changed for k, v in scene.along.get(key, {}).items()}
+    beside = {k: v[0] for key in changed for k, v in scene.along.get(key, {}).items()}
     # of a queue, what every scheduler has: only that can be planned again when this is undone
-    along = {k: v for k, v in moved.items() if k.startswith(("kernel.", "mysqld.")) or k == _DEPTH}
+    along = {k: v for k, v in beside.items() if k.startswith(("kernel.", "mysqld.")) or k == _DEPTH}
     return LeasePlan(rows, trial, (), restart, along)
 
 
@@ -335,7 +303,7 @@ def _forms(kept: Kept) -> list[tuple[Form, Kept]]:
 def _cost(key: str, restart: bool) -> str:  # noqa: FBT001 - one of two costs
     if key == "fs.mount":
         return "remount"
-    return "restart" if restart and key.startswith(("mysqld.", *_PROCESS)) else "online"
+    return "restart" if restart and key.startswith(("mysqld.", *PROCESS)) else "online"
 
 
 def _first(key: str, kept: Kept, scene: Scene) -> str:
@@ -345,7 +313,7 @@ def _first(key: str, kept: Kept, scene: Scene) -> str:
     if key == "alloc.tunables":
         return next((scene.running[n] for n in TUNABLES.values() if n in scene.running), "")
     found = effective(key, kept, scene.seen, scene.files)
-    if not found and not key.startswith((*_PROCESS, "mysqld.")):  # a variable may be empty
+    if not found and not key.startswith((*PROCESS, "mysqld.")):  # a variable may be empty
         raise SpecError(f"{key}: its present value cannot be read there; leave it out")
     return found
 
@@ -469,29 +437,3 @@ def stored_places(kept: Kept) -> list[str]:
     """Return the files of a host in which a treatment is kept."""
     files = [file.path for form, part in _forms(kept) for file in form.write(part)]
     return sorted(set(files))
-
-
-def refuse_foreign_files(places: Mapping[str, str | None], held: Sequence[Held]) -> None:
-    """Raise `RefusedError` for a file of ours in /etc that no lease has written: an export."""
-    known = {change.place for one in kept_leases(held) for change in one.lease.stored}
-    for place, text in places.items():
-        if text is not None and place != fstab.PATH and place not in known:
-            raise RefusedError(
-                f"{place}: is there, and of no lease: an export was copied; remove it, or keep "
-                "managing this host with exports"
-            )
-
-
-def refuse_edited(stored: Sequence[LeaseChange], held: Sequence[Held]) -> None:
-    """Raise `RefusedError` for a kept file that somebody has edited and that would be replaced."""
-    kept: dict[str, str | None] = {}
-    for one in kept_leases(held):
-        kept |= {each.place: each.wanted for each in one.lease.stored}
-        kept |= {each.place: each.before for each in stored if each.place in one.left}
-    for change in stored:
-        if change.place != fstab.PATH and kept.get(change.place, change.before) != change.before:
-            raise RefusedError(
-                f"{change.place}: somebody has changed it since it was kept; compare it with the "
-                "text in mydyno status --json, and restore it by hand, or undo that lease with "
-                "mydyno rollback"
-            )

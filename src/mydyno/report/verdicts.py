@@ -99,9 +99,7 @@ def workloads(comparison: Comparison) -> list[str]:
 def treatments(comparison: Comparison) -> list[str]:
     """Return the treatments, the baseline first, the others as they first appear."""
     names = dict.fromkeys(row.name for row in comparison.treatments)
-    return [n for n in names if n == comparison.baseline] + [
-        n for n in names if n != comparison.baseline
-    ]
+    return sorted(names, key=lambda name: name != comparison.baseline)
 
 
 def rows(comparison: Comparison, workload: str) -> list[Row]:

@@ -269,9 +269,9 @@ class RealDevice:
         if made is None:
             raise HostError(f"{self.device}: not formatted by this campaign; run it again")
         self._recognise(made)
+        self._run(*close_root(made.facts["kind"], self.device, str(self.where)))
         argv = mount_command(made.facts["kind"], options, self.device, str(self.where))
         self._run(*argv)
-        self._run("chmod", "711", str(self.where))  # a kill may have come after mkfs
         self._mounted = canonical(options)
 
     def close(self, *, keep: bool) -> None:
@@ -311,10 +311,8 @@ class RealDevice:
             self._forget()
             raise RefusedError(f"{self.device}: {found[0]}, and was empty before; inspect it")
         fixed = [word.format(uuid=identity) for word in _MKFS[kind]]
-        self._run("mkdir", "-p", str(self.where))
         with shielded():  # half a filesystem has no UUID to be recognised by
             self._run(f"mkfs.{kind}", *fixed, *shlex.split(options), self.device)
-            self._run(*close_root(kind, self.device, str(self.where)))
 
     def _made(self) -> Made | None:
         for made in things(self.records.entries(), FILESYSTEM):

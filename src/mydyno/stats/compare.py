@@ -17,6 +17,7 @@ from mydyno.stats.checks import (
     versus,
 )
 from mydyno.stats.decide import (
+    LOST,
     Evidence,
     Guarded,
     Pair,
@@ -42,7 +43,6 @@ from mydyno.stats.rule import (
     is_lower,
 )
 
-_UNFIT = frozenset({"failed", "unstable"})
 _QUARTERS = 4
 _FEWEST = 24  # bins: with fewer, quarters are too short
 _SURE = 2.8  # standard errors: Student's t for four degrees of freedom
@@ -104,11 +104,11 @@ def _no_winner(comparison: Comparison, rule: Rule) -> list[Finding]:
     if gone := next((r for r in base if r.ends.lost == r.ends.trials), None):
         return [Finding("lost-baseline", counts(gone.ends), FindingPlace(gone.name, gone.workload))]
     lost = _lost(comparison, rows)
-    if not all(r.effect is None for r in rows if r.verdict not in _UNFIT):
+    if not all(r.effect is None for r in rows if r.verdict not in LOST):
         return [_none_better(comparison, rows, rule), *lost]
     if lost:
         return [Finding("all-lost"), *lost]
-    if all(r.verdict in _UNFIT for r in rows):
+    if all(r.verdict in LOST for r in rows):
         return [Finding("all-unstable")]
     ran_once = max(row.trials for row in rows) == 1
     return [Finding("ran-once" if ran_once else "too-few-trials")]
@@ -139,7 +139,7 @@ def _once(names: Iterable[str]) -> list[str]:
 
 def _lost(comparison: Comparison, rows: Sequence[Row]) -> list[Finding]:
     """Return which treatment lost the largest share of its trials, nothing where none failed."""
-    unfit = [r for r in rows if r.ends.lost and r.verdict in _UNFIT]
+    unfit = [r for r in rows if r.ends.lost and r.verdict in LOST]
     if not unfit:
         return []
     worst = max(unfit, key=lambda r: r.ends.lost / r.ends.trials)

@@ -153,10 +153,10 @@ class _Values:
         return count / self.trials if self.trials else 0.0
 
 
-GATES = ("adopt", "reject", "equivalent")  # verdicts that ``--fail-unless`` may name
+GATES = ("adopt", "reject", "equivalent")  # the verdicts that decide
 _DISQUALIFYING = frozenset({"reject", "unstable", "no-steady-state", "failed"})
 _NONE = frozenset({"inconclusive", "no-steady-state"})
-_LOST = frozenset({"failed", "unstable"})
+LOST = frozenset({"failed", "unstable"})
 PASSED, ANOTHER, FAILED, NO_VERDICT = 0, 1, 3, 5
 
 
@@ -277,7 +277,7 @@ def gate(comparison: Comparison, wanted: str) -> int:
     """
     rows = [r for r in comparison.treatments if r.verdict != "baseline"]
     words = {r.verdict for r in rows}
-    if words & _LOST:
+    if words & LOST:
         return FAILED
     holds = comparison.winner is not None if wanted == "adopt" else words == {wanted}
     if holds:

@@ -27,7 +27,7 @@ from mydyno.stack.cpus import apart
 from mydyno.stack.doses import Slow
 from mydyno.stack.layers import HostPlace, Scope, kind_of, layers, of_scope
 from mydyno.stack.link import uses_lab_link
-from mydyno.stack.protocol import StackSettings, keys_of, place_of, spec_key, split
+from mydyno.stack.protocol import keys_of, place_of, spec_key, split
 from mydyno.testbed.bench_setup import BenchSetup, CampaignLog, Hosts
 from mydyno.testbed.calibrated_link import CalibratedLink
 from mydyno.testbed.labs import LabHost
@@ -83,16 +83,13 @@ def without_lab(campaign: Campaign, reason: str) -> tuple[Campaign, list[str]]:
         if skipped:
             left = "" if possible[name] else "; no setting is left, so it equals STOCK"
             warnings.append(f"{name}: skipped {', '.join(skipped)}{left}")
-    asked, had = ({*map(_frozen, of.values())} for of in (campaign.treatments, possible))
+    both = (campaign.treatments, possible)
+    asked, had = ({frozenset(each.items()) for each in of.values()} for of in both)
     if len(asked) > 1 == len(had):
         raise RefusedError(f"{reason.rstrip('.')}; without a lab the treatments are all the same")
     stack = msgspec.structs.replace(campaign.spec.stack, device="here")
     spec = msgspec.structs.replace(campaign.spec, stack=stack)
     return replace(campaign, treatments=possible, spec=spec), warnings
-
-
-def _frozen(settings: StackSettings) -> frozenset[tuple[str, str]]:
-    return frozenset(settings.items())
 
 
 def _of_disk(key: str) -> bool:

@@ -402,14 +402,10 @@ def _own_latencies(events: Iterable[Event]) -> dict[str, float]:
 def _where(host: Host, place: StorePlace) -> Where:
     """Return the disk of a data set; a lab's has caps, and is no volume."""
     if place.control:
-        return Where(place.disk, caps=_caps(host, place.control))
+        caps = host.run(Action(("cat", str(place.control)))).check().stdout
+        return Where(place.disk, caps=parse_caps(caps))
     named = disk_named(host, f"/dev/{place.disk}") if place.disk else disk_of(host, place.live)
     return Where(named, below=disks_below(host, named))
-
-
-def _caps(host: Host, control: Path) -> Mapping[str, float]:
-    """Return the caps that are in force on a lab disk."""
-    return parse_caps(host.run(Action(("cat", str(control)))).check().stdout)
 
 
 def host_changes(settings: Settings, records: Records) -> list[Change]:

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{BufRead, BufReader, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -48,7 +48,32 @@ fn signal(child: &Child, name: &str) {
     assert!(done.success());
 }
 
-fn shift(log: &Path) -> std::path::PathBuf {
+/// Waits until a child, seen through its folder in /proc, has come so far.
+fn reached(child: &Child, ready: impl Fn(&Path) -> bool) {
+    let process = PathBuf::from(format!("/proc/{}", child.id()));
+    let began = Instant::now();
+    while !ready(&process) {
+        assert!(began.elapsed() < Duration::from_secs(20));
+        sleep(Duration::from_millis(5));
+    }
+}
+
+fn has_open(process: &Path, log: &Path) -> bool {
+    let links = fs::read_dir(process.join("fd")).unwrap();
+    links
+        .filter_map(|link| fs::read_link(link.unwrap().path()).ok())
+        .any(|path| path == log)
+}
+
+/// Whether a set of signals in a process's status, such as `SigBlk`, has SIGTERM.
+fn has_term(process: &Path, set: &str) -> bool {
+    let status = fs::read_to_string(process.join("status")).unwrap();
+    let found = status.lines().find_map(|line| line.strip_prefix(set));
+    let bits = found.unwrap().trim_start_matches(':').trim();
+    (u64::from_str_radix(bits, 16).unwrap() >> 14) & 1 == 1
+}
+
+fn shift(log: &Path) -> PathBuf {
     let name = |n: u32| format!("{}.{n}", log.display());
     for n in (1..60).rev() {
         let _ = fs::rename(name(n), name(n + 1));
@@ -87,6 +112,9 @@ fn every_event_counts_once() {
     let place = Place::new();
     let log = place.file("slow.log", "");
     let child = started(&[], &log);
+    // What is renamed before it has the log open is none of its logs.
+    let real = fs::canonicalize(&log).unwrap();
+    reached(&child, |process| has_open(process, &real));
     write_and_rotate(&log);
     signal(&child, "-INT");
     let output = child.wait_with_output().unwrap();
@@ -175,8 +203,11 @@ fn a_second_signal_ends_it_at_once() {
     let log = place.file("slow.log", events);
     // Nobody reads what it prints after the first signal, and a pipe holds less than that.
     let mut child = started(&[], &log);
-    sleep(Duration::from_millis(500));
+    // It blocks the signals and has a thread that waits for them.
+    reached(&child, |process| has_term(process, "SigBlk"));
     signal(&child, "-TERM");
+    // Two that are pending would be one.
+    reached(&child, |process| !has_term(process, "ShdPnd"));
     sleep(Duration::from_millis(500));
     assert_eq!(child.try_wait().unwrap(), None);
     signal(&child, "-TERM");

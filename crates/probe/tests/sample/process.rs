@@ -54,6 +54,16 @@ fn by_file(path: PathBuf) -> Processes {
     Processes::new(&Root::default(), &[], &[named])
 }
 
+/// Waits until a child has ended; nobody has waited for it.
+fn ended(child: &Child) {
+    let stat = format!("/proc/{}/stat", child.id());
+    let begin = Instant::now();
+    while !fs::read_to_string(&stat).unwrap().contains(") Z ") {
+        assert!(begin.elapsed() < Duration::from_secs(20));
+        sleep(Duration::from_millis(5));
+    }
+}
+
 fn value(table: &Table, name: &str, of: &str) -> Option<i64> {
     table.get(table.find(name, of)?)
 }
@@ -87,7 +97,7 @@ fn a_process_that_was_not_waited_for_is_gone() {
     let mut source = by_pid(sleeper.pid());
     source.read(&mut table).unwrap();
     sleeper.0.kill().unwrap();
-    sleep(Duration::from_millis(100));
+    ended(&sleeper.0);
     source.read(&mut table).unwrap();
     assert_eq!(events(&table), [Event::Gone]);
 }
@@ -153,10 +163,14 @@ fn the_time_of_threads_is_that_of_their_class_also_after_they_end() {
 fn more_threads_than_are_read_are_noted() {
     let _alone = THREADS.lock();
     let mut table = Table::new();
+    // The threads wait for it until they were counted.
+    let gate = Arc::new(Mutex::new(()));
+    let closed = gate.lock().unwrap();
     let many: Vec<_> = (0..600)
         .map(|_| {
             let small = std::thread::Builder::new().stack_size(16 * 1024);
-            small.spawn(|| sleep(Duration::from_millis(700))).unwrap()
+            let gate = Arc::clone(&gate);
+            small.spawn(move || drop(gate.lock())).unwrap()
         })
         .collect();
     let mut source = by_pid(std::process::id());
@@ -164,6 +178,7 @@ fn more_threads_than_are_read_are_noted() {
     source.read(&mut table).unwrap();
     assert_eq!(events(&table), [Event::Gap]);
     assert!(value(&table, "process.threads", "x").unwrap() > 600);
+    drop(closed);
     for thread in many {
         thread.join().unwrap();
     }

@@ -234,15 +234,9 @@ fn a_thread_that_began_after_the_last_list_counts_from_its_begin() {
     assert_eq!(busiest, Some(0), "of short connections one is always busy");
 }
 
-/// A server that has kept a thousand threads for later connections has few at work.
-#[test]
-fn connections_at_work_are_opened_before_threads_that_serve_nobody() {
-    let folder = Folder::new();
-    for tid in 1000..1700 {
-        thread(&folder, tid, "connection", "running\n", "");
-    }
-    let serving: Vec<u32> = (1600..1700).collect();
-    let mut states = watched(&folder, &listed(&serving, &[]));
+/// A hundred connections with the last numbers work, and each stands for itself.
+fn worked(folder: &Folder, connections: &Connections) -> Table {
+    let mut states = watched(folder, connections);
     let mut table = Table::new();
     states.read(&mut table).unwrap();
     for tid in 1600..1700 {
@@ -251,6 +245,18 @@ fn connections_at_work_are_opened_before_threads_that_serve_nobody() {
     states.read(&mut table).unwrap();
     let cpu = value(&table, "state.cpu", "db/connection");
     assert_eq!(cpu, Some(100 * 2000), "each stands for itself");
+    table
+}
+
+/// A server that has kept a thousand threads for later connections has few at work.
+#[test]
+fn connections_at_work_are_opened_before_threads_that_serve_nobody() {
+    let folder = Folder::new();
+    for tid in 1000..1700 {
+        thread(&folder, tid, "connection", "running\n", "");
+    }
+    let serving: Vec<u32> = (1600..1700).collect();
+    let table = worked(&folder, &listed(&serving, &[]));
     let kept = value(&table, "state.threads", "db/connection unlisted");
     assert_eq!(kept, Some(600));
 }
@@ -263,15 +269,7 @@ fn connections_at_work_are_opened_before_those_that_sleep() {
     for tid in &all {
         thread(&folder, *tid, "mysqld", "running\n", "");
     }
-    let mut states = watched(&folder, &listed(&all, &asleep));
-    let mut table = Table::new();
-    states.read(&mut table).unwrap();
-    for tid in 1600..1700 {
-        folder.write(&format!("proc/7/task/{tid}/schedstat"), "3000 500 3\n");
-    }
-    states.read(&mut table).unwrap();
-    let cpu = value(&table, "state.cpu", "db/connection");
-    assert_eq!(cpu, Some(100 * 2000), "each stands for itself");
+    let table = worked(&folder, &listed(&all, &asleep));
     assert_eq!(value(&table, "state.threads", "db/connection"), Some(700));
     assert_eq!(value(&table, "state.idle", "db/connection"), Some(600));
 }
