@@ -73,7 +73,7 @@ def spec(folder, server, **changes):
 
 def run(folder, *words, code=0):
     done = subprocess.run(
-        [MYDYNO, *words], cwd=folder, capture_output=True, text=True, check=False, timeout=180
+        [MYDYNO, *words], cwd=folder, capture_output=True, text=True, check=False, timeout=500
     )
     assert done.returncode == code, f"{words}: {done.returncode}\n{done.stdout}{done.stderr}"
     return done.stdout + done.stderr
@@ -104,7 +104,7 @@ def test_it_takes_consent(theirs, tmp_path):
     assert "add --allow existing-server" in words
 
 
-def wait_until(seen, process=None, timeout_s=60):
+def wait_until(seen, process=None, timeout_s=300):
     end = time.monotonic() + timeout_s
     while not seen():
         assert time.monotonic() < end
@@ -166,13 +166,12 @@ def refused(theirs, tmp_path, changes, words):
 
 def test_a_killed_run_is_rolled_back(theirs, tmp_path):
     before = state(theirs)
-    path = spec(tmp_path, theirs, window=8)
+    path = spec(tmp_path, theirs, window=30)
     argv = [MYDYNO, "run", str(path), "-o", "out", "--allow", "existing-server"]
     process = subprocess.Popen(argv, cwd=tmp_path)
     wait_until(
         lambda: any("sort_buffer_size" in one.read_text() for one in tmp_path.glob(CHANGED)),
         process,
-        120,
     )
     assert state(theirs)[0] != before[0]
     os.kill(process.pid, signal.SIGKILL)

@@ -95,7 +95,8 @@ class Far:
             self.sshd = subprocess.Popen(
                 [*argv, "-f", str(self.home / "sshd_config")], stderr=log, stdin=subprocess.DEVNULL
             )
-        for _ in range(200):
+        until = time.monotonic() + 120
+        while self.sshd.poll() is None and time.monotonic() < until:
             if "LISTEN" in self.inside("ss", "-Hltn", "sport", "=", ":22"):
                 return
             time.sleep(0.05)

@@ -97,7 +97,7 @@ def test_a_lab_in_use_whose_daemon_is_lost_is_removed_completely(lab, tmp_path, 
     os.kill(disk.state.daemon.pid, number)
     began = time.monotonic()
     disk.remove()
-    assert time.monotonic() - began < 15  # for a daemon that hangs it would be for ever
+    assert time.monotonic() - began < 120  # for a daemon that hangs it would be for ever
     assert traces(tmp_path / "lab") == []
     assert not os.path.ismount(tmp_path / "mnt")
 
@@ -107,7 +107,7 @@ def test_a_lab_is_removed_completely_after_a_search_for_its_lost_disk(lab, tmp_p
     put_to_use(disk.device, tmp_path / "mnt")
     os.kill(disk.state.daemon.pid, signal.SIGKILL)
     backing = Path("/sys/block", disk.name, "loop/backing_file")
-    until = time.monotonic() + 5
+    until = time.monotonic() + 60
     while not backing.read_text().endswith(" (deleted)\n") and time.monotonic() < until:
         with suppress(OSError):
             (tmp_path / "lab" / "fuse" / "disk").stat()
@@ -118,14 +118,14 @@ def test_a_lab_is_removed_completely_after_a_search_for_its_lost_disk(lab, tmp_p
 
 
 def test_a_lab_in_use_is_removed_without_waiting_for_its_caps(lab, tmp_path):
-    disk = lab(caps=Caps(bytes_per_s=1e6))
+    disk = lab(caps=Caps(bytes_per_s=1e5))
     disk.cap(on=False)
     put_to_use(disk.device, tmp_path / "mnt")
     (tmp_path / "mnt" / "file").write_bytes(b"x" * 30 * MIB)
     disk.cap(on=True)
     began = time.monotonic()
     disk.remove()
-    assert time.monotonic() - began < 15  # at its rate it would be 30
+    assert time.monotonic() - began < 120  # at its rate it would be 300
     assert traces(tmp_path / "lab") == []
 
 
@@ -144,9 +144,9 @@ def test_a_daemon_unmounts_when_terminated(lab, tmp_path):
     disk = lab()
     run("losetup", "--detach", disk.device)
     os.kill(disk.state.daemon.pid, signal.SIGTERM)
-    assert within(3, lambda: not alive(HOST, disk.state.daemon))
+    assert within(60, lambda: not alive(HOST, disk.state.daemon))
     assert not os.path.ismount(tmp_path / "lab" / "fuse")
-    assert within(3, lambda: disk.running.returncode() == 0)  # its threads end one by one
+    assert within(60, lambda: disk.running.returncode() == 0)  # its threads end one by one
 
 
 OWNER = """
@@ -198,18 +198,25 @@ def test_a_lab_killed_at_any_moment_of_its_making_is_swept(tmp_path):
             time.sleep(0.03 * number)
             owner.kill()
         sweep()
-        assert within(5, lambda: traces(home) == []), traces(home)
+        assert within(60, lambda: traces(home) == []), traces(home)
         assert listing() == ()
+
+
+def backing_of(device):
+    """Return the file of a loop device; a free one may be another worker's by now."""
+    with suppress(OSError):
+        return Path(f"/sys/block/{Path(device).name}/loop/backing_file").read_text()
+    return ""
 
 
 def test_its_daemon_ends_with_its_owner(tmp_path):
     home = tmp_path / "lab"
     device = killed_owner(home)
     state = listing()[0]
-    assert within(4, lambda: not alive(HOST, state.daemon))
+    assert within(60, lambda: not alive(HOST, state.daemon))
     sweep()
     assert traces(home) == []
-    assert not Path(f"/sys/block/{Path(device).name}/loop/backing_file").exists()
+    assert str(home) not in backing_of(device)
 
 
 @pytest.mark.parametrize("disks", [1, 3])
@@ -272,7 +279,7 @@ def test_a_lab_mounted_in_another_namespace_is_reported_and_the_others_are_remov
     finally:
         holders[0].kill()
         holders[0].wait()
-    assert within(5, lambda: not Path(f"/sys/block/{Path(device).name}/loop").exists())
+    assert within(60, lambda: str(tmp_path) not in backing_of(device))
     sweep()
     assert listing() == ()
 
@@ -289,7 +296,7 @@ def test_a_lab_cut_short_in_any_phase_is_swept(tmp_path, phase, disks):
     words["lab"] |= {"daemon": None} if phase == "starting" else {}
     record.write_text(json.dumps(words))
     sweep()
-    assert within(3, lambda: traces(home) == [])
+    assert within(60, lambda: traces(home) == [])
     assert listing() == ()
 
 

@@ -24,7 +24,7 @@ def program():
 
 def live(*arguments):
     argv = [*ARGV, *map(str, arguments)]
-    return subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
+    return subprocess.run(argv, capture_output=True, text=True, check=False, timeout=300)
 
 
 def left_over():
@@ -66,7 +66,7 @@ def test_it_is_interrupted_in_order():
     process = subprocess.Popen([*ARGV, "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert process.stdout.readline().startswith(b'{"wall_s":')
     process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=20)
+    _, errors = process.communicate(timeout=300)
     assert (process.returncode, errors) == (0, b"")
     assert left_over() == []
 
@@ -74,12 +74,14 @@ def test_it_is_interrupted_in_order():
 @pytest.mark.mysqld
 def test_a_server_is_shown_beside_its_host(running):
     made = running.take(MARIADB)
-    done = live("--json", "--count", 4, "--server-defaults", made.place.admin)
+    done = live("--json", "--count", 12, "--server-defaults", made.place.admin)
     assert done.returncode == 0, done.stderr
-    last = json.loads(done.stdout.splitlines()[-1])["values"]
-    assert last["queries"] > 0
-    assert last["threads_running"] >= 1
-    assert {"innodb.checkpoint_age", "innodb.dirty_share", "innodb.redo_rate"} <= last.keys()
+    names = {"queries", "innodb.checkpoint_age", "innodb.dirty_share", "innodb.redo_rate"}
+    each = [json.loads(line)["values"] for line in done.stdout.splitlines()]
+    seen = [one for one in each if names <= one.keys()]  # a slow server misses ticks
+    assert seen
+    assert seen[-1]["queries"] > 0
+    assert seen[-1]["threads_running"] >= 1
 
 
 @pytest.mark.parametrize(

@@ -90,10 +90,10 @@ def test_a_share_of_the_requests_fails(disk):
 
 
 def test_a_stall_holds_all_answers_up(disk):
-    disk.fault("stall 3")
     began = time.monotonic()
+    disk.fault("stall 3")
     assert write(disk, 0, b"x", flush=True) == 0
-    assert 2 < time.monotonic() - began < 15
+    assert 2.9 < time.monotonic() - began < 60
 
 
 def test_a_cut_in_the_middle_of_a_load_keeps_each_write_that_was_flushed(disk):
@@ -115,12 +115,12 @@ def test_a_cut_in_the_middle_of_a_load_keeps_each_write_that_was_flushed(disk):
 
     thread = threading.Thread(target=work)
     thread.start()
-    time.sleep(1)
+    assert within(300, lambda: len(done) > 200)
     disk.fault("cut drawn 5")
-    thread.join(timeout=30)
+    thread.join(timeout=60)
+    assert not thread.is_alive()
     disk.power_on()
     last = done[-1]
-    assert last > 100
     raw = b"".join(read(disk, n) for n in range(4))
     for number in range(last - 98, last + 1):  # the block of the next one may be new
         assert raw[number % 100 * 512] == number % 251, f"{number} of {last}"

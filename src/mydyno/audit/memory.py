@@ -6,7 +6,7 @@ that are at work at the same time take.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from mydyno.audit.expression import Value
 from mydyno.audit.option_files import number
@@ -55,7 +55,9 @@ class Memory:
     @property
     def known(self) -> dict[str, float]:
         """Return the numbers that are known, by name."""
-        return {name: size for name, size in asdict(self).items() if size is not None}
+        names = ("promised", "worst", "now", "peak", "limit")
+        found = {name: getattr(self, name) for name in names}
+        return {name: size for name, size in found.items() if size is not None}
 
 
 def getter(values: Mapping[str, Value]) -> Get:

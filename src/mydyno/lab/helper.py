@@ -12,7 +12,7 @@ from mydyno.host import Host, Running, halt
 from mydyno.lab.loop_lab import binary
 from mydyno.model import Action, HostError
 
-_READY_S, _STEP_S = 5.0, 0.05
+_READY_S, _STEP_S = 60.0, 0.05
 
 
 @dataclass(slots=True)

@@ -71,7 +71,7 @@ def mounted_elsewhere(host: Host, device: str) -> Sequence[int]:
     )
 
 
-def detach(host: Host, device: str, backing: Path, *, within_s: float = 2.0) -> bool:
+def detach(host: Host, device: str, backing: Path, *, within_s: float = 10.0) -> bool:
     """Detach a loop device that stands on `backing`; return whether it is gone."""
     until = time.monotonic() + within_s
     while device in loops_on(host, backing):
@@ -227,7 +227,9 @@ def _detach(host: Host, state: LabState, device: str) -> list[str]:
         removed.append(f"mount {target}")
     if not detach(host, device, state.paths.disk):
         raise InUseError(_held(host, device))
-    if loop.device == device:  # not before: a queue with I/O that hangs would never change
+    # not before: a queue with I/O that hangs would never change; it may be somebody else's by now
+    again = Action(("test", "-e", f"/sys/block/{Path(device).name}/loop/backing_file"))
+    if loop.device == device and host.run(again).returncode:
         restore_made(host, Block(Path(device).name, owned=True), loop.queue)
     return [*removed, device]
 

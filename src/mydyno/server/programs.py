@@ -149,7 +149,7 @@ def command(
 
 _SYSTEM = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/usr/libexec")
 _NOBODY = Identity("nobody", 65534, 65534)
-_ASKED_S = 30.0
+_ASKED_S = 120.0
 _INSTALL = "apt-get install mariadb-server-core mariadb-client-core (or your MySQL packages)"
 
 

@@ -45,6 +45,7 @@ CONSENT = "existing-server"
 _HOURS_S = 6 * 3600.0  # for the preparation of the data
 _SQL_S = 60.0
 _LOOKS, _APART_S = 3, 0.5
+_BETWEEN = 20  # looks before a trial: a busy server still lists the sessions of the last one
 _TAKES_PROCESS = "SELECT COUNT(*) FROM information_schema.innodb_trx;"
 _SESSIONS = (
     "SELECT CONCAT(user, '@', host) FROM information_schema.processlist "
@@ -122,12 +123,12 @@ def _refuse_blind(existing: Existing) -> None:
         ) from error
 
 
-def refuse_foreign(existing: Existing) -> None:
+def refuse_foreign(existing: Existing, looks: int = _LOOKS) -> None:
     """Raise `RefusedError` where somebody else is connected, each time of several.
 
     A replica of it is: it would be given the load's writes.  So is its own replication.
     """
-    for _ in range(_LOOKS):  # a monitor comes and goes
+    for _ in range(looks):  # a monitor comes and goes
         if not (found := query(existing.host, existing.argv, f"{_SESSIONS};", _SQL_S)):
             break
         time.sleep(_APART_S)
@@ -242,7 +243,7 @@ class ExistingTrial:
     def ready(self) -> Target:
         """Set the treatment's variables; refuse where somebody has connected meanwhile."""
         b, settings = self.bench, self.inputs.settings
-        refuse_foreign(b.existing)
+        refuse_foreign(b.existing, _BETWEEN)
         wanted = {key: v for key, v in settings.items() if key.startswith("db/")}
         site = Site("db", b.hosts.db, (b.layer,))
         converge(site, wanted, b.log.ledger, self.inputs.trial.id)

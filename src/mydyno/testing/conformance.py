@@ -301,7 +301,7 @@ def check_host(host: Host, folder: Path) -> None:
         with refused("a missing program is named", (HostError,), "no-such-program: not found on"):
             attempt(Action(("no-such-program",)))
     with refused("a command may not take longer than its timeout", (HostError,), "timed out"):
-        host.run(_sh('sleep 100 & echo "$!" >"$1"; wait', folder / "pid"), timeout_s=4)
+        host.run(_sh('sleep 100 & echo "$!" >"$1"; wait', folder / "pid"), timeout_s=15)
     pid = int(host.run(_sh('cat "$1"', folder / "pid")).stdout)
     require(_gone(host, pid), "a command that is ended leaves no child")
     _check_background(host, folder)
@@ -324,10 +324,10 @@ def _check_background(host: Host, folder: Path) -> None:
     require(running.stop() == running.returncode() == 7, "it has its own exit code")  # noqa: PLR2004
     shown = host.run(_sh('cat "$1"', errors)).stdout
     require(shown == b"before\nafter\n", "standard error is added to a file of the host")
-    for text, code in (("", -15), ('trap "" TERM; ', -9)):
+    for text, code, grace_s in (("", -15, 30), ('trap "" TERM; ', -9, 1)):
         running = host.start(_sh(f'{text}sleep 100 & echo "$!"; wait; sleep 100'))
         child = int(next(running.lines()))
-        require(running.stop(grace_s=1) == code, f"stop() ends it by signal {-code}")
+        require(running.stop(grace_s=grace_s) == code, f"stop() ends it by signal {-code}")
         require(_gone(host, child), "stop() ends its children too")
 
 
