@@ -13,7 +13,7 @@ MAIN = "from mydyno.cli import main; main()"
 COMMAND = (sys.executable, "-c", MAIN)
 
 
-def mydyno(*arguments, code=MAIN, timeout=500, **more):
+def mydyno(*arguments, code=MAIN, timeout=1800, **more):
     """Run it to its end; `code` may force a fault before `MAIN`."""
     argv = [sys.executable, "-c", code, *map(str, arguments)]
     return subprocess.run(

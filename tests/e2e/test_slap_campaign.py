@@ -72,7 +72,7 @@ blocks = 2
 def campaign(folder, text):
     spec = folder / "spec.toml"
     spec.write_text(text)
-    done = mydyno("run", spec, "-o", folder / "run", "--json", timeout=600)
+    done = mydyno("run", spec, "-o", folder / "run", "--json", timeout=1800)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 

@@ -75,7 +75,7 @@ class Probe:
     def sampled(self):
         return read(self.file)
 
-    def seen(self, what, *, within_s=20.0):
+    def seen(self, what, *, within_s=90.0):
         """Return the first sample in which `what` holds."""
         end = time.monotonic() + within_s
         while time.monotonic() < end:
@@ -87,14 +87,14 @@ class Probe:
             time.sleep(0.1)
         return pytest.fail(f"not seen within {within_s} s; notes: {notes(self.sampled())}")
 
-    def readings(self, count, *, within_s=30.0):
+    def readings(self, count, *, within_s=90.0):
         """Return the sample once it holds so many readings of the server."""
         return self.seen(lambda sampled: len(answers(sampled)) >= count, within_s=within_s)
 
     def stop(self, code=0):
         """End it in order, with an exit code, and return all it wrote."""
         self.process.send_signal(signal.SIGTERM)
-        assert self.process.wait(timeout=10) == code
+        assert self.process.wait(timeout=60) == code
         sampled = self.sampled()
         assert sampled.end.reason == "signal"
         return sampled

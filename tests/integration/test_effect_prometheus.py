@@ -69,7 +69,7 @@ def prometheus(folder):
     ):
         try:
             url = f"http://127.0.0.1:{port}"
-            for _ in range(300):
+            for _ in range(1200):
                 time.sleep(0.1)
                 try:
                     urllib.request.urlopen(f"{url}/-/ready", timeout=5).close()  # noqa: S310 - ours

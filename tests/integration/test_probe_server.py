@@ -270,7 +270,7 @@ def load(instance, seconds):
     def work(number):
         while time.monotonic() < end:
             table = f"t{number}_{time.monotonic_ns()}"
-            instance.query((MAKE + DOUBLE * 12 + USE).replace("TABLE_NAME", table))
+            instance.query((MAKE + DOUBLE * 12 + USE).replace("TABLE_NAME", table), timeout_s=600)
 
     threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
     for thread in threads:

@@ -206,7 +206,7 @@ def holds_its_quota_and_takes_another(instance, layer, groups):
 def cpus_used(instance):
     """Return how many CPUs the server uses on average while it has enough to do for one."""
     began_s, before_s = time.monotonic(), _cpu_s(instance.pid)
-    instance.query("SELECT BENCHMARK(5000000, SHA1('x'))")
+    instance.query("SELECT BENCHMARK(5000000, SHA1('x'))", timeout_s=600)
     return (_cpu_s(instance.pid) - before_s) / (time.monotonic() - began_s)
 
 
@@ -328,7 +328,7 @@ def test_a_killed_owner_leaves_no_server(mariadb):
     assert forked(owner) == -signal.SIGKILL
     with closing(FileRecords(path)) as records:
         (left,) = things(records.entries(), "server")
-        end = time.monotonic() + 5
+        end = time.monotonic() + 60
         process = Process.of(left.facts)
         while processes.alive(HOST, process) and time.monotonic() < end:
             time.sleep(0.02)

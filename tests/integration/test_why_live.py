@@ -40,8 +40,8 @@ def busy(instance, statements=(ROW,) * SESSIONS, idle=0):
             begun(instance, "SELECT 1;", ends)
         for number, sql in enumerate(statements, 1):
             begun(instance, sql, ends)
-            assert within(10, lambda: listed(instance, "info LIKE 'SELECT SLEEP%'") == 1)
-            assert within(10, lambda n=number: listed(instance, "command = 'Query'") == n)
+            assert within(60, lambda: listed(instance, "info LIKE 'SELECT SLEEP%'") == 1)
+            assert within(60, lambda n=number: listed(instance, "command = 'Query'") == n)
         yield
 
 
@@ -67,11 +67,11 @@ def ended(instance):
     for (number,) in instance.query(f"SELECT id {OTHERS} user = 'root'"):
         with suppress(HostError):  # it has ended by itself
             instance.query(f"KILL {number}")
-    assert within(10, lambda: listed(instance, "user = 'root'") == 0)
+    assert within(60, lambda: listed(instance, "user = 'root'") == 0)
 
 
 def looked(server, command=shown):
-    live = ("why", "--live", "--server-defaults", server.place.admin, "--seconds", 3, "--json")
+    live = ("why", "--live", "--server-defaults", server.place.admin, "--seconds", 8, "--json")
     done = command(*live)
     assert done.returncode == 0, done.stderr
     (found,) = json.loads(done.stdout)

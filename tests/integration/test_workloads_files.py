@@ -27,7 +27,7 @@ def test_fileio_reports_as_it_runs(directory, mode):
     (cell,) = sysbench_fileio.cells("io", msgspec.convert(keys, sysbench_fileio.FileioParams))
     prepare(cell, directory)
     ((wall, interval),) = live(cell, directory, 1)
-    assert wall < 10
+    assert wall < 60  # it runs without an end
     assert interval.values["iops"] > 0
     assert (interval.values["reads"] > 0) == (mode in {"rndrd", "rndrw", "seqrd"})
     assert (interval.values["writes"] > 0) == (mode not in {"rndrd", "seqrd"})
@@ -38,7 +38,7 @@ def test_fileio_agrees_with_its_own_report(directory):
     (cell,) = sysbench_fileio.cells("io", msgspec.convert(keys, sysbench_fileio.FileioParams))
     prepare(cell, directory)
     argv = cell.run(directory, 7, {}).argv
-    paced = (*argv[:-1], "--rate=500", "--time=4", "run")
+    paced = (*argv[:-1], "--rate=500", "--time=15", "run")
     output = HOST.run(Action(paced)).check().stdout
     own = [float(rate) for rate in re.findall(r"(?:reads|writes)/s: +([\d.]+)", output.decode())]
     intervals = list(sysbench_fileio.reports(output.splitlines(keepends=True), 16384))
@@ -52,9 +52,9 @@ def test_the_mean_latency_of_fileio_is_that_of_its_own_report(directory):
     (cell,) = sysbench_fileio.cells("io", msgspec.convert(keys, sysbench_fileio.FileioParams))
     prepare(cell, directory)
     argv = cell.run(directory, 7, {}).argv
-    output = HOST.run(Action((*argv[:-1], "--time=4", "run"))).check().stdout
+    output = HOST.run(Action((*argv[:-1], "--time=20", "run"))).check().stdout
     own = float(re.search(rb"avg: +([\d.]+)", output)[1]) / 1e3
-    found = summarise(list(cell.parse(output.splitlines(keepends=True))), Window(0, 4), "iops")
+    found = summarise(list(cell.parse(output.splitlines(keepends=True))), Window(0, 20), "iops")
     mean = next(m.value for m in found if m.name == "latency_mean_s")
     assert mean == pytest.approx(own, rel=0.1)
 

@@ -190,7 +190,8 @@ def test_a_violated_condition_is_named(load_of, name, condition):
 def test_a_lock_that_is_held_is_counted_and_the_transaction_tried_again(mariadb):
     instance, target = mariadb
     cell = tpcc(threads=2)
-    held = "USE sbtest; BEGIN; SELECT * FROM warehouse1 FOR UPDATE; SELECT SLEEP(4); ROLLBACK"
+    held = "USE sbtest; SET innodb_lock_wait_timeout = 50; BEGIN; "
+    held += "SELECT * FROM warehouse1 FOR UPDATE; SELECT SLEEP(4); ROLLBACK"
     holder = threading.Thread(target=instance.query, args=(held,))
     found, started = [], time.monotonic()
     running = HOST.start(cell.run(target, 3, {}))

@@ -406,6 +406,57 @@ def test_free_memory_that_somebody_has_set_since_huge_pages_moved_it_stays(now, 
     assert [(one.place, one.wanted) for one in plan.trial] == [(HUGE, "never"), (FREE, wanted)]
 
 
+def test_free_memory_that_the_kernel_computed_anew_has_its_first_value_again():
+    """Somebody has set huge pages back: what the kernel made of that is nobody's choice."""
+    values = {HUGE: "always madvise [never]\n", FREE: "11264\n"}
+    first = kept(kernel__thp="never", kernel__sysctl__vm__min_free_kbytes="8192")
+    moving = [LeaseChange("value", HUGE, "never", "madvise", along={FREE: "8192"})]
+    note = LeaseNote({"kernel.thp": "madvise"})
+    top = noted(note, trial=moving, landed=[Landed("madvise", {FREE: "67584"})])
+    along = {"kernel.thp": {FREE_KEY: ["11264"]}}
+    plan = undone(top, first, scene({OPTIONS: "text"}, values=values, along=along))
+    assert plan.left == {}
+    assert [(one.place, one.wanted) for one in plan.trial] == [(FREE, "8192")]
+
+
+def test_of_a_pair_that_somebody_has_set_since_neither_is_changed():
+    """The first value of the other one would make zero of theirs."""
+    values = {"/proc/sys/vm/dirty_bytes": "16384\n", "/proc/sys/vm/dirty_ratio": "0\n"}
+    first = kept(kernel__sysctl__vm__dirty_bytes="0", kernel__sysctl__vm__dirty_ratio="20")
+    moved = {"/proc/sys/vm/dirty_ratio": "20"}
+    moving = [LeaseChange("value", "/proc/sys/vm/dirty_bytes", "0", "8192", along=moved)]
+    note = LeaseNote({"kernel.sysctl.vm.dirty_bytes": "8192"})
+    top = noted(note, trial=moving, landed=[Landed("8192", {"/proc/sys/vm/dirty_ratio": "0"})])
+    along = {"kernel.sysctl.vm.dirty_ratio": {"kernel.sysctl.vm.dirty_bytes": ["16384"]}}
+    plan = undone(top, first, scene({OPTIONS: "text"}, values=values, along=along))
+    assert plan.trial == []
+    assert plan.left == {"kernel.sysctl.vm.dirty_bytes": "16384"}
+
+
+def test_a_queue_goes_with_its_scheduler_whatever_its_disks_have():
+    """A depth that one scheduler takes another may refuse, and disks may have several."""
+    queues = [f"/sys/block/{disk}/queue" for disk in ("sdc", "sdd")]
+    values = {f"{queue}/scheduler": "none [mq-deadline]\n" for queue in queues}
+    values |= {f"{queues[0]}/nr_requests": "256\n", f"{queues[1]}/nr_requests": "64\n"}
+    first = kept(block__scheduler="none", block__nr_requests="62")
+    first = replace(first, target=replace(TARGET, disk="sdc,sdd", serial="c,d"))
+    moving = [
+        LeaseChange(
+            "value", f"{q}/scheduler", "none", "mq-deadline", along={f"{q}/nr_requests": "62"}
+        )
+        for q in queues
+    ]
+    landed = [
+        Landed("mq-deadline", {f"{q}/nr_requests": depth})
+        for q, depth in zip(queues, ("256", "64"), strict=True)
+    ]
+    top = noted(LeaseNote({"block.scheduler": "mq-deadline"}), trial=moving, landed=landed)
+    along = {"block.scheduler": {"block.nr_requests": ["256", "64"]}}
+    plan = undone(top, first, scene({OPTIONS: "text"}, values=values, along=along))
+    assert plan.left == {}
+    assert {one.wanted for one in plan.trial} == {"none", "62"}
+
+
 @pytest.mark.parametrize("now", ["40000", "60000"])
 def test_a_bound_that_somebody_has_set_since_it_was_moved_stays(now):
     there = {**POOL, "innodb_io_capacity": "20000", "innodb_io_capacity_max": now}

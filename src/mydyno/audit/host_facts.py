@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from mydyno.audit.expression import Value
 from mydyno.audit.option_files import number
-from mydyno.model.text import quota_text
+from mydyno.model.text import chosen, quota_text
 from mydyno.stack.known.allocators import ALLOCATORS, GLIBC
 
 _SHOWN = 3  # of a list in a message
@@ -161,12 +161,6 @@ def sysctl_rows(text: str) -> list[tuple[str, str, str, str]]:
     return [
         (row[0], row[1], row[2].strip(), row[3].strip()) for row in rows if len(row) == _COLUMNS
     ]
-
-
-def chosen(value: str) -> str:
-    """Return the choice in brackets: ``none [mq-deadline] kyber``, or the value itself."""
-    found = re.search(r"\[([\w-]+)\]", value)
-    return found[1] if found else value
 
 
 def _of_mount(text: str) -> dict[str, Value]:

@@ -167,7 +167,7 @@ def other_databases(host: Host) -> list[str]:
 def _design(budget: str | None, blocks: int | None, only: str | None) -> dict[str, Any]:
     """Return what the options ask of the design."""
     until = budget or (None if blocks else _BUDGET)
-    doses = only and [key.strip() for key in only.split(",") if key.strip()]
+    doses = None if only is None else [key.strip() for key in only.split(",") if key.strip()]
     asked = {"budget": until, "blocks": blocks, "doses": doses}
     return {"kind": "diagnose"} | {key: value for key, value in asked.items() if value is not None}
 

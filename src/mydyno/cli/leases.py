@@ -207,7 +207,7 @@ def scene_of(
     shown = host.run(Action(("systemctl", "show", "-p", "Environment", "--value", unit))).stdout
     process = existing.process.pid if existing.process else 0
     names = [key.removeprefix("mysqld.") for key in kept.settings if key.startswith("mysqld.")]
-    stock = {name: seen.variables[name] for name in names}
+    stock = {name: seen.variables[name] for name in names if name in seen.variables}
     places = [one.place for one in undoes.stored] if undoes else stored_places(every)
     known = ask(host, describe(existing.argv, existing.flavour, existing.version, stock))
     return Scene(
@@ -220,7 +220,7 @@ def scene_of(
         _remount(host, kept, undoes) if "fs.mount" in kept.settings else None,
         environment_of(host, process) or {},
         existing.process.words if existing.process else (),
-        {**_along(host, kept), **_bounds(kept, seen)},
+        {**_along(host, kept, is_undo=undoes is not None), **_bounds(kept, seen)},
     )
 
 
@@ -236,21 +236,23 @@ def _bounds(kept: Kept, seen: ServerEvidence) -> dict[str, dict[str, list[str]]]
     return found
 
 
-def _along(host: Host, kept: Kept) -> dict[str, dict[str, list[str]]]:
+def _along(host: Host, kept: Kept, *, is_undo: bool) -> dict[str, dict[str, list[str]]]:
     """Return what the kernel moves along with each setting, by full key, with present values.
 
     Another scheduler resets its queue; of a sysctl in two units the other one becomes zero; huge
     pages move the free memory that is held ready.  Raises the error of the layer for a value that
-    cannot be set there, or not be set back.
+    cannot be set there, or not be set back; an undo passes over what is gone.
     """
     found: dict[str, dict[str, list[str]]] = {}
     if block := kept.of("block"):
-        queues = [_queue(host, disk, block) for disk, _ in kept.target.disks]
-        shared = set.intersection(*map(set, queues))
-        found["block.scheduler"] = {f"block.{k}": [q[k] for q in queues] for k in sorted(shared)}
+        with suppress(*[SpecError] * is_undo):
+            queues = [_queue(host, disk, block) for disk, _ in kept.target.disks]
+            shared = sorted(set.intersection(*map(set, queues)))
+            found["block.scheduler"] = {f"block.{k}": [q[k] for q in queues] for k in shared}
     if kernel := kept.of("kernel"):
         there = Kernel(tuple(kernel))
         now = ask(host, there.observe())
+        kernel = {k: v for k, v in kernel.items() if k in now or not is_undo}
         there.plan(now, kernel)
         for key in kernel:
             moved = [_FREE] if key == "thp" else units(key)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
+import msgspec
 import typer
 
 from mydyno.cli.leases import (
@@ -21,6 +22,7 @@ from mydyno.cli.leases import (
 from mydyno.cli.terminal import HostOption, Json, folders, print_message, print_result
 from mydyno.host import LOCAL, Host, Local, named, reach, shielded
 from mydyno.host.files import resolved
+from mydyno.host.processes import boot_of
 from mydyno.journal import read
 from mydyno.journal.records import FileRecords, damage, nothing_left
 from mydyno.journal.register import OpenCampaign, RunDir, find, forget, marked, opened, registered
@@ -216,6 +218,8 @@ def _undone(done: Done, to: str, server: str, top: Held, below: LeaseNote) -> No
     """Undo one kept lease by a lease of its own, which is confirmed by a new connection."""
     existing, seen = look_at(to, server)
     refuse_beside(existing.host, to)
+    if top.boot != boot_of(existing.host):  # each boot computes again what moves along
+        top = msgspec.structs.replace(top, landed=[])
     note = top.lease.note
     why = f"undoes {top.lease.id}"
     kept = Kept(note.first, [why], {}, existing.flavour, existing.version, note.target)

@@ -9,7 +9,6 @@ from mydyno.audit.facts import ServerEvidence
 from mydyno.audit.host_facts import (
     allocator,
     allowed_cpus,
-    chosen,
     cpu_quota,
     limits,
     sysctl_rows,
@@ -20,6 +19,7 @@ from mydyno.keep.forms.systemd import CPUS, environment
 from mydyno.keep.forms.tmpfiles import places
 from mydyno.keep.kept import Kept, KeptFile
 from mydyno.model import RefusedError, SpecError
+from mydyno.model.text import chosen
 from mydyno.stack.known import granted, normalise, same, sysctl_file
 from mydyno.stack.known.allocators import TUNABLES
 

@@ -94,7 +94,8 @@ class Landed(msgspec.Struct, frozen=True):
 class Held(msgspec.Struct, frozen=True):
     """A lease on its host; `state` is open, trial, confirmed, kept, reverting or reverted.
 
-    `landed` has an item for each change of the trial, None where it was not begun.
+    `landed` has an item for each change of the trial, None where it was not begun; `boot` is that
+    of the trial.
     """
 
     lease: Lease
@@ -106,6 +107,7 @@ class Held(msgspec.Struct, frozen=True):
     why: str = ""
     left: list[str] = []
     landed: list[Landed | None] = []
+    boot: str = ""
 
     @property
     def is_over(self) -> bool:
@@ -208,35 +210,37 @@ def undone(top: Held, kept: Kept, scene: Scene) -> LeasePlan:
         ours = (wanted, kept.settings.get(key, ""))
         if not any(is_in_force(key, one, now, scene.seen) for one in ours):
             left[key] = now
-    again = {}
-    for key, moved in _moved_along(top, kept).items():
-        now = _first(key, kept, scene)
-        if now.split() not in (moved.split(), kept.settings[key].split()):
-            again[key] = now  # an undo moves it again
-    # what kernel or server have moved along with a setting that is left is left, too
+    # what kernel or server move along with a setting that is left is left, too
     bounds = tuple(f"{key}_" for key in left if key.startswith("mysqld."))
     others = {one for key in left for one in scene.along.get(key, {})}
     others |= {k for k in kept.settings if k.startswith(bounds)}
+    others |= {k for k, moved in scene.along.items() if moved.keys() & left.keys()}
     along = others - top.lease.note.settings.keys()
-    mine = {k: v for k, v in kept.settings.items() if k not in {*left, *along}} | again
-    plan = _on_trial(replace(kept, settings=mine), scene)
+    mine = {k: v for k, v in kept.settings.items() if k not in {*left, *along}}
+    again = {}
+    for key, moved in _moved_along(top, mine, kept, scene).items():
+        now = _first(key, kept, scene)
+        if now.split() not in (moved.split(), mine[key].split()):
+            again[key] = now  # an undo moves it again
+    plan = _on_trial(replace(kept, settings=mine | again), scene)
     return replace(plan, stored=stored, left=left | again)
 
 
-def _moved_along(top: Held, kept: Kept) -> dict[str, str]:
-    """Return what other settings became along with those of a lease, where that is on record."""
+def _moved_along(top: Held, mine: Mapping[str, str], kept: Kept, scene: Scene) -> dict[str, str]:
+    """Return what other settings became along with those of a lease, where that is on record.
+
+    A queue belongs to its scheduler, which resets it; and the kernel computes the free memory again
+    with each change of huge pages, so that only the lease's own is known.
+    """
     found: dict[str, str] = {}
     for change, landed in zip(top.lease.trial, top.landed, strict=False):
-        if landed:
+        moves = change.place in places_of(_THP, kept)
+        if landed and not (moves and scene.files.value(change.place) != change.wanted):
             found |= landed.along | ({change.place: landed.value} if landed.value else {})
-    others = kept.settings.keys() - top.lease.note.settings.keys()
-    places = {key: _place(key, kept) for key in sorted(others)}
-    return {key: found[place] for key, place in places.items() if place in found}
-
-
-def _place(key: str, kept: Kept) -> str:
-    """Return where a lease changes a setting: a variable's name, or the first of its files."""
-    return key.removeprefix("mysqld.") if key.startswith("mysqld.") else places_of(key, kept)[0]
+    others = [k for k in mine.keys() - top.lease.note.settings.keys() if not k.startswith("block.")]
+    names = {k: places_of(k, kept)[0] for k in others if not k.startswith("mysqld.")}
+    names |= {k: k.removeprefix("mysqld.") for k in others if k.startswith("mysqld.")}
+    return {key: found[name] for key, name in names.items() if name in found}
 
 
 def _on_trial(kept: Kept, scene: Scene) -> LeasePlan:

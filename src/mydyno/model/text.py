@@ -94,3 +94,9 @@ def quota_text(quota_us: int | None, period_us: int) -> dict[str, str]:
     """Return a CPU quota by the keys of `cgroup`; with None the `cpu` is ``unlimited``."""
     cpu = "unlimited" if quota_us is None else f"{round(100 * quota_us / period_us, 3):g}%"
     return {"cpu": cpu, "period": f"{period_us / 1000:g}ms"}
+
+
+def chosen(value: str) -> str:
+    """Return the choice in brackets: ``none [mq-deadline] kyber``, or the value itself."""
+    found = re.search(r"\[([\w-]+)\]", value)
+    return found[1] if found else value

@@ -1,11 +1,11 @@
 """Findings of an audit as text: faults, promises, what is worth a test, notes."""
 
-import textwrap
 from collections.abc import Callable, Mapping, Sequence
 
 from mydyno.audit.facts import ServerEvidence, ServerFacts
 from mydyno.audit.findings import Audit, MessagePart, RuleFinding
 from mydyno.report import units
+from mydyno.report.units import wrapped
 
 TITLES = {
     "fault": "faults (a crash or a restart shows them)",
@@ -119,15 +119,8 @@ def _finding(one: RuleFinding, width: int) -> list[str]:
 
 
 def _wrapped(head: str, words: str, width: int) -> list[str]:
-    room = max(width, 60)
-    return textwrap.wrap(
-        words,
-        room,
-        initial_indent=head if head.endswith(" ") else f"{head} ",
-        subsequent_indent=" " * (_NAME + 4),
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
+    first = head if head.endswith(" ") else f"{head} "
+    return wrapped(words, max(width, 60), " " * (_NAME + 4), first)
 
 
 def _counts(found: Audit) -> str:

@@ -1,7 +1,6 @@
 """Limits: where the connections of each treatment are, what is suspected and what is proven."""
 
 import shlex
-import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -12,6 +11,7 @@ from mydyno.diagnose.elasticity import MOST_STALLED, blocks_to_decide
 from mydyno.diagnose.suspects import IDLE
 from mydyno.report import units
 from mydyno.report.charts import Axis, AxisTick, Table
+from mydyno.report.units import wrapped
 
 _BAR = 24  # characters of a full bar
 _HELPS = 1.1  # least gain of a setting that is worth the headline, by its lower end
@@ -274,23 +274,23 @@ def _unexplained(one: Diagnosis) -> str:
 
 
 def _one(one: Diagnosis, width: int) -> list[str]:
-    made = _wrapped(sentence(one), width)
+    made = wrapped(sentence(one), width)
     shown_by_doses = ["", *_proofs(one, width)] if one.proofs else _relieved(one, width)
     if one.n is None:
         none = "What threads do was not sampled: there is no account."
-        return [*made, *_wrapped(none, width), *shown_by_doses]
+        return [*made, *wrapped(none, width), *shown_by_doses]
     rate = units.measurement(one.throughput, one.unit)
     trials = units.counted(one.trials, "trial")
     made += ["", f"Where {one.n:g} connections are, on average ({rate}, {trials}{_when(one)}):"]
     made += _account(one, width)
     if one.doubts:
-        made += _wrapped(f"! Doubtful: {'; '.join(doubts(one))}.", width)
+        made += wrapped(f"! Doubtful: {'; '.join(doubts(one))}.", width)
     made += ["", *_suspects(one, width)] if one.suspects else []
     made += shown_by_doses
     if one.unseen:
-        made += ["", *_wrapped(f"Could not be seen: {_missing(one)}.", width)]
+        made += ["", *wrapped(f"Could not be seen: {_missing(one)}.", width)]
     if one.shown:
-        made += ["", *_wrapped("; ".join(f"{n} {v}" for n, v in shown(one)) + ".", width)]
+        made += ["", *wrapped("; ".join(f"{n} {v}" for n, v in shown(one)) + ".", width)]
     return made
 
 
@@ -321,12 +321,12 @@ def _account(one: Diagnosis, width: int) -> list[str]:
 def _suspects(one: Diagnosis, width: int) -> list[str]:
     made = ["Suspects, by the elasticity to expect:"]
     for suspect in one.suspects[:_SUSPECTS]:
-        made += _wrapped(f"  {suspect.expected:.2f}  {suspect.title}", width, "        ")
-        made += _wrapped(f"        {_because(suspect)}", width, "        ")
+        made += wrapped(f"  {suspect.expected:.2f}  {suspect.title}", width, "        ")
+        made += wrapped(f"        {_because(suspect)}", width, "        ")
         for key in (key for key in suspect.doses if key.startswith(_SETTINGS)):
             made.append(f"        {_compare(one, key)}")
     if rest := one.suspects[_SUSPECTS:]:
-        made += _wrapped(f"        also: {', '.join(s.title for s in rest)}", width, "        ")
+        made += wrapped(f"        also: {', '.join(s.title for s in rest)}", width, "        ")
     return made
 
 
@@ -348,14 +348,14 @@ def _proofs(one: Diagnosis, width: int) -> list[str]:
     name = max(len(proof.title) for proof in every)
     made += [f"  {p.title:<{name}}  {interval(p)}  {_verdict(p)}".rstrip() for p in every]
     if one.explained:
-        made += _wrapped(f"  Not explained by any of them: {_unexplained(one)}.", width)
+        made += wrapped(f"  Not explained by any of them: {_unexplained(one)}.", width)
     return made + _notes(one, width)
 
 
 def _notes(one: Diagnosis, width: int) -> list[str]:
     """Return what holds of CPUs, stalls, what more of the limit and settings give, what is open."""
     of_cpus = any(proof.limit.startswith("slow.") for proof in one.proofs)
-    made = _wrapped(f"  {_AT_MOST}", width, "  ") if of_cpus else []
+    made = wrapped(f"  {_AT_MOST}", width, "  ") if of_cpus else []
     found = (_stalls, _relaxed, _relieved, _undecided)
     return made + [line for each in found for line in each(one, width)]
 
@@ -372,7 +372,7 @@ def _undecided(one: Diagnosis, width: int) -> list[str]:
         if blocks <= _MOST_BLOCKS
         else f"more than {_MOST_BLOCKS} blocks would decide: look for what makes this host uneven."
     )
-    return ["", *_wrapped(f"Undecided: {names}. At the spread seen, {decided}", width)]
+    return ["", *wrapped(f"Undecided: {names}. At the spread seen, {decided}", width)]
 
 
 def _stalls(one: Diagnosis, width: int) -> list[str]:
@@ -390,12 +390,12 @@ def _stalls(one: Diagnosis, width: int) -> list[str]:
     if there and one.n:
         where = "; ".join(f"{each.connections:.1f} {STATES[each.state]}" for each in there)
         line += f" Where the {one.n:g} connections are then: {where}."
-    return ["", *_wrapped(line, width)]
+    return ["", *wrapped(line, width)]
 
 
 def _relieved(one: Diagnosis, width: int) -> list[str]:
     """Return what settings give that take a suspected limit away."""
-    made = [line for g in one.reliefs for line in _wrapped(f"  {_times(g)}", width, "    ")]
+    made = [line for g in one.reliefs for line in wrapped(f"  {_times(g)}", width, "    ")]
     return ["", "Settings tried in the same segments, not kept:", *made] if made else []
 
 
@@ -415,19 +415,12 @@ def _relaxed(one: Diagnosis, width: int) -> list[str]:
             f"{what} of it gives {middle:+.0%} [{low:+.0%}..{high:+.0%}] "
             f"of throughput (elasticity {interval(proof)})."
         )
-        made += _wrapped(line, width)
+        made += wrapped(line, width)
     if one.next_limit:
         state, times = one.next_limit
         at = f"{1 / times:.2f} of it" if one.answer in TIMES else f"{times:.1f} times as much"
         line = f"By the account, the next limit comes at about {at}: {STATES[state]}."
-        made += _wrapped(line, width)
+        made += wrapped(line, width)
     limits = (p.limit for p in one.proofs if p.verdict in {THE_LIMIT, A_LIMIT})
     made += [_compare(one, key) for key in dict.fromkeys(map(_KEYS.get, limits)) if key]
     return ["", *made] if made else []
-
-
-def _wrapped(text: str, width: int, indent: str = "") -> list[str]:
-    """Return a text in lines; its own spaces are columns, and stay."""
-    return textwrap.wrap(
-        text, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
-    )

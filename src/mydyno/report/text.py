@@ -3,7 +3,6 @@
 import csv
 import html
 import io
-import textwrap
 from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
 
@@ -250,13 +249,7 @@ def _notes(compared: Comparison, workload: str, width: int) -> str:
 
 
 def _wrapped(text: str, width: int, indent: str = "") -> str:
-    return textwrap.fill(
-        _clean(text),
-        width,
-        subsequent_indent=indent,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
+    return "\n".join(units.wrapped(_clean(text), width, indent))
 
 
 def _clean(text: str) -> str:

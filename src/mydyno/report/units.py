@@ -1,7 +1,8 @@
-"""Formatting of numbers: the only place where base units are scaled."""
+"""Formatting of numbers, the only place where base units are scaled, and of lines."""
 
 import math
 import re
+import textwrap
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
@@ -216,3 +217,15 @@ def _ratio(value: float, *, narrow: bool) -> str:
     if value >= 10:  # noqa: PLR2004 - tenfold and more needs no hundredths
         return f"{value:.1f}"
     return f"{value:.3f}" if narrow or value < 0.1 else f"{value:.2f}"  # noqa: PLR2004 - as above
+
+
+def wrapped(text: str, width: int, indent: str = "", head: str = "") -> list[str]:
+    """Return a text in lines, words in one piece; its own spaces are columns, and stay."""
+    return textwrap.wrap(
+        text,
+        width,
+        initial_indent=head,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )

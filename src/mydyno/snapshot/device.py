@@ -255,6 +255,7 @@ class RealDevice:
                 f"{kind} {options}; one filesystem a campaign on a real device"
             )
         self._run("mkdir", "-p", str(self.where))
+        self._run(*close_root(kind, self.device, str(self.where)))
         self.mount("")
 
     def mount(self, options: str) -> None:
@@ -269,7 +270,6 @@ class RealDevice:
         if made is None:
             raise HostError(f"{self.device}: not formatted by this campaign; run it again")
         self._recognise(made)
-        self._run(*close_root(made.facts["kind"], self.device, str(self.where)))
         argv = mount_command(made.facts["kind"], options, self.device, str(self.where))
         self._run(*argv)
         self._mounted = canonical(options)

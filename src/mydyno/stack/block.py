@@ -1,11 +1,11 @@
 """The block layer: I/O scheduler and queue attributes of one disk."""
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 from mydyno.model import Action, Change, Probe, Settings, SpecError, unknown_value
+from mydyno.model.text import chosen
 from mydyno.stack.protocol import IDENTITY
 
 ATTRIBUTES = (
@@ -51,12 +51,12 @@ class Block:
         """
         for key, value in want.items():
             self._check(key, value, now, want)
-        chosen = want.get("scheduler", now.get("scheduler")) == now.get("scheduler")
+        is_there = want.get("scheduler", now.get("scheduler")) == now.get("scheduler")
         ordered = sorted(want.items(), key=lambda item: (item[0] != "scheduler", item[0]))
         return [
             Change(key, now.get(key, ""), value, self._write(key, value))
             for key, value in ordered
-            if now.get(key) != value and (chosen or not key.startswith(_TUNABLE))
+            if now.get(key) != value and (is_there or not key.startswith(_TUNABLE))
         ]
 
     def undo(self, now: Settings, first: Settings) -> Sequence[Change]:
@@ -84,8 +84,7 @@ class Block:
             key = path.removeprefix(self._queue + "/").replace("iosched/", _TUNABLE)
             if key == "scheduler":
                 found[CHOICES] = value.replace("[", "").replace("]", "")
-                chosen = re.search(r"\[([\w-]+)\]", value)
-                value = chosen[1] if chosen else "none"
+                value = chosen(value) if "[" in value else "none"
             found[key] = value.strip()
         return {**found, IDENTITY: ", ".join(sorted(which))} if found else found
 

@@ -286,7 +286,13 @@ def close_root(kind: str, device: str, where: str) -> tuple[str, ...]:
 
     mkfs lets everybody list it. The mount is seen by this command alone, and ends with it.
     """
-    return ("unshare", "--mount", "sh", "-c", _CLOSE, "close", kind, device, where)
+    own = (
+        "unshare",
+        "--mount",
+        "--propagation",
+        "slave",
+    )  # what is unmounted elsewhere goes here, too
+    return (*own, "sh", "-c", _CLOSE, "close", kind, device, where)
 
 
 def canonical(options: str) -> str:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from mydyno.model import Action, Change, Cost, Probe, Settings, SpecError, unknown_value
+from mydyno.model.text import chosen
 from mydyno.stack.known import normalise, sysctl_file, twin
 
 RELEASE = "release"
@@ -51,7 +52,8 @@ class Kernel:
         for line in raw.decode(errors="replace").splitlines():
             file, _, value = line.partition(":")
             lines.setdefault(known.get(file) or _key(file), []).append(" ".join(value.split()))
-        shown = {k: _chosen(k, "\n".join(v)) for k, v in lines.items() if k not in _VOLATILE}
+        shown = {k: "\n".join(v) for k, v in lines.items() if k not in _VOLATILE}
+        shown |= {"thp": chosen(shown["thp"])} if "thp" in shown else {}
         return dict(sorted(shown.items()))
 
     def plan(self, now: Settings, want: Settings) -> Sequence[Change]:
@@ -153,12 +155,6 @@ def _action(key: str, wanted: Settings) -> Action:
     if (other := twin(key)) and wanted[key] == "0":
         return write(other, wanted[other])
     return write(key, wanted[key])
-
-
-def _chosen(key: str, value: str) -> str:
-    """Return the bracketed choice of a sysfs list, other values as they are."""
-    found = re.search(r"\[(\w+)\]", value) if key == "thp" else None
-    return found.group(1) if found else value
 
 
 def _refuse(key: str, wanted: Settings, now: Settings) -> None:

@@ -44,8 +44,8 @@ from mydyno.testbed.private_bench import host_changes, save_changes
 CONSENT = "existing-server"
 _HOURS_S = 6 * 3600.0  # for the preparation of the data
 _SQL_S = 60.0
-_LOOKS, _APART_S = 3, 0.5
-_BETWEEN = 20  # looks before a trial: a busy server still lists the sessions of the last one
+# Between trials for longer: a busy server still lists the sessions of the last one.
+_LOOKS, _BETWEEN, _APART_S = 3, 20, 0.5
 _TAKES_PROCESS = "SELECT COUNT(*) FROM information_schema.innodb_trx;"
 _SESSIONS = (
     "SELECT CONCAT(user, '@', host) FROM information_schema.processlist "
