@@ -3,7 +3,6 @@
 import json
 import os
 from pathlib import Path
-from statistics import median
 
 import pytest
 
@@ -102,10 +101,10 @@ def has_its_series_over_its_window(trial, *, aged):
     assert 0.5 < cores / len(window["cpu.user"]) / (os.cpu_count() or 1) < 1.1
     for name in ("disk.writes", "disk.flushes", "process.mysqld.cpu", "process.load.cpu"):
         assert sum(window[name]) > 0, name
-    assert median(window["innodb.redo_rate"]) > 0
+    assert min(window["innodb.redo_rate"]) > 0
     assert 0.5 < min(window["innodb.hit_ratio"]) <= 1
     assert 0 < trial.metrics["cpu_busy_ratio"] <= 1
     assert 0 <= trial.metrics["cpu_steal_ratio"] < 1
-    assert 0 < trial.metrics["probe_cpu_cores"] < 0.1
+    assert 0 < trial.metrics["probe_cpu_cores"] < 0.02
     assert 0 <= trial.metrics["cpu_other_cores"] < (os.cpu_count() or 1)
     assert 0 < trial.metrics["load_cpu_ratio"] < 1

@@ -4,7 +4,6 @@ import json
 import subprocess
 import tempfile
 from pathlib import Path
-from statistics import median
 
 import msgspec
 import pytest
@@ -68,8 +67,7 @@ def test_the_slow_link_bites_and_is_full(done):
     assert slow < plain
     for trial in trials["slow"]:
         used = next(g["values"] for g in trial["gauges"] if g["name"] == "net.used")
-        assert max(used) > 0.5  # a busy machine may leave some of it
-        assert median(used) < 1.1  # a second that begins late has a part of the next one
+        assert 0.75 < max(used) < 1.1  # a busy machine may leave some of it; the cap must hold
     assert all(g["name"] != "net.used" for t in trials["plain"] for g in t["gauges"])
 
 

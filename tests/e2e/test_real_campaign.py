@@ -155,7 +155,7 @@ def test_interrupted_it_ends_in_seconds_and_leaves_nothing_running(folder):
     _, errors = process.communicate(timeout=300)
     assert process.returncode == 130
     assert "run the same command again to resume" in errors
-    assert time.monotonic() - began_s < 120  # seconds, on a machine that is not busy
+    assert time.monotonic() - began_s < 15
     assert [line for line in left_over(folder) if not line.endswith("/work")] == []
     done = mydyno("rollback", run)
     assert done.returncode == 0, done.stderr
@@ -301,7 +301,7 @@ def test_files_on_a_lab_disk_need_no_server_and_a_finished_campaign_is_only_show
     assert found["response"] == "iops"
     for row in rows.values():
         assert row["trials"] >= 2, row
-        assert 100 < row["value"]["estimate"] < 1320  # the cap of the class is 1100
+        assert 660 < row["value"]["estimate"] < 1320  # the cap of the class is 1100
     journal = (folder / "run" / "journal.jsonl").read_bytes()
     again = mydyno("run", folder / "spec.toml", "-o", folder / "run", "--json")
     assert again.stdout == done.stdout

@@ -97,7 +97,7 @@ def test_a_lab_in_use_whose_daemon_is_lost_is_removed_completely(lab, tmp_path, 
     os.kill(disk.state.daemon.pid, number)
     began = time.monotonic()
     disk.remove()
-    assert time.monotonic() - began < 120  # for a daemon that hangs it would be for ever
+    assert time.monotonic() - began < 15  # for a daemon that hangs it would be for ever
     assert traces(tmp_path / "lab") == []
     assert not os.path.ismount(tmp_path / "mnt")
 

@@ -15,7 +15,7 @@ from mydyno.lab.values import Caps
 from mydyno.model import HostError, RefusedError, SpecError
 
 pytestmark = pytest.mark.root
-SLOW = {"base": 25.0, "burst": 25.0, "credits": 0.0}
+SLOW = {"base": 250.0, "burst": 250.0, "credits": 0.0}
 SMALL_BUCKET = Caps(iops=1000, burst_iops=3000, burst_s=1.5)
 
 

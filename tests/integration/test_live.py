@@ -76,12 +76,10 @@ def test_a_server_is_shown_beside_its_host(running):
     made = running.take(MARIADB)
     done = live("--json", "--count", 12, "--server-defaults", made.place.admin)
     assert done.returncode == 0, done.stderr
-    names = {"queries", "innodb.checkpoint_age", "innodb.dirty_share", "innodb.redo_rate"}
-    each = [json.loads(line)["values"] for line in done.stdout.splitlines()]
-    seen = [one for one in each if names <= one.keys()]  # a slow server misses ticks
-    assert seen
-    assert seen[-1]["queries"] > 0
-    assert seen[-1]["threads_running"] >= 1
+    last = json.loads(done.stdout.splitlines()[-1])["values"]
+    assert last["queries"] > 0
+    assert last["threads_running"] >= 1
+    assert {"innodb.checkpoint_age", "innodb.dirty_share", "innodb.redo_rate"} <= last.keys()
 
 
 @pytest.mark.parametrize(

@@ -173,19 +173,11 @@ def delayed(link, delay):
 
 
 def test_a_delay_makes_each_round_trip_longer_and_goes_again(wired):
-    own, longer = delayed(wired, "0us"), delayed(wired, "100000us")
-    assert longer > 0.1  # far above what other tests take of the processors
-    assert own < 0.05
-    assert min(delayed(wired, "0us") for _ in range(3)) < 0.05
-    assert measure_throughput(wired).to_load > 3e6  # bytes a second, beside other tests
-
-
-@pytest.mark.timed
-def test_a_link_with_a_delay_is_fast(wired):
+    own, longer = delayed(wired, "0us"), delayed(wired, "5000us")
+    assert 0.005 < longer < 0.015
+    assert own < 0.003
     assert delayed(wired, "0us") < 0.003
-    assert 0.005 < delayed(wired, "5000us") < 0.015
-    assert delayed(wired, "0us") < 0.003
-    assert measure_throughput(wired).to_load > 30e6
+    assert measure_throughput(wired).to_load > 30e6  # bytes a second, beside other tests
 
 
 def test_a_link_with_a_delay_has_a_rate_too(wired):
@@ -194,8 +186,7 @@ def test_a_link_with_a_delay_has_a_rate_too(wired):
     for change in rated.plan(ask(HOST, rated.observe()), want):
         HOST.run(change.action).check()
     assert ask(HOST, rated.observe()) == want
-    least = min(measure_throughput(wired).to_load for _ in range(3))  # a stall fills a queue
-    assert least < bytes_per_s("20mbit") * 1.05
+    assert measure_throughput(wired).to_load < bytes_per_s("20mbit") * 1.05
 
 
 def test_nothing_is_left_of_a_link_with_a_delay(wired):

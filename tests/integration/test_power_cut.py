@@ -93,7 +93,7 @@ def test_a_stall_holds_all_answers_up(disk):
     began = time.monotonic()
     disk.fault("stall 3")
     assert write(disk, 0, b"x", flush=True) == 0
-    assert 2.9 < time.monotonic() - began < 60
+    assert 2.9 < time.monotonic() - began < 15
 
 
 def test_a_cut_in_the_middle_of_a_load_keeps_each_write_that_was_flushed(disk):

@@ -27,7 +27,7 @@ def test_fileio_reports_as_it_runs(directory, mode):
     (cell,) = sysbench_fileio.cells("io", msgspec.convert(keys, sysbench_fileio.FileioParams))
     prepare(cell, directory)
     ((wall, interval),) = live(cell, directory, 1)
-    assert wall < 60  # it runs without an end
+    assert wall < 10
     assert interval.values["iops"] > 0
     assert (interval.values["reads"] > 0) == (mode in {"rndrd", "rndrw", "seqrd"})
     assert (interval.values["writes"] > 0) == (mode not in {"rndrd", "seqrd"})

@@ -176,7 +176,7 @@ fn ticks_in_which_it_was_stopped_are_missed_and_not_caught_up() {
     sampler.signal(Signal::CONT);
     let file = sampler.end();
     let missed = file.end["missed"].as_i64().unwrap();
-    assert!(missed >= 15, "{missed}");
+    assert!((15..=30).contains(&missed), "{missed}");
     let last = file.ticks.last().unwrap().seq;
     assert_eq!(last, 60);
     assert_eq!(
