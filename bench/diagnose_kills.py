@@ -15,6 +15,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from mydyno.host import Local
 from mydyno.lab import listing
 
 MYDYNO = str(Path(sys.executable).with_name("mydyno"))
@@ -137,7 +138,7 @@ def rolled_back(run: Path, made: str) -> list[str]:
     """Roll back, and return what is left then: lab disks, links, the state of a dose."""
     done = subprocess.run([MYDYNO, "rollback", str(run)], capture_output=True, check=False)
     left = [done.stderr.decode()] if done.returncode else []
-    left += [str(lab.home) for lab in listing() if made in str(lab.home)]
+    left += [str(lab.home) for lab in listing(Local()) if made in str(lab.home)]
     links = subprocess.run(["ip", "-br", "link"], capture_output=True, check=True).stdout
     left += [line for line in links.decode().splitlines() if line.startswith("mydyno")]
     left += [str(p) for p in Path("/var/tmp").glob("mydyno-*/spin/state")]  # noqa: S108 - ours

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import settings
 from xdist.scheduler import LoadScopeScheduling
 
+from mydyno.host import Local
 from mydyno.lab import InUseError, sweep
 
 # A machine that others share is slow at times: that fails no property.
@@ -106,7 +107,7 @@ def _no_lab_of_the_dead():
     """
     if os.geteuid() == 0:
         with contextlib.suppress(InUseError):
-            sweep()
+            sweep(Local())
 
 
 def pytest_addoption(parser):

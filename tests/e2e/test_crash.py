@@ -114,7 +114,7 @@ def test_killed_in_a_cut_it_is_run_again_and_leaves_nothing(spec):
     (safe,) = json.loads(crash_test(spec, "--cuts", "2", "-t", "SAFE", "--json"))
     assert (safe["cuts"], safe["lossy"]) == (2, 0)
     assert traces(out / "work") == []
-    assert not [state for state in listing() if Path(state.home).is_relative_to(out)]
+    assert not [state for state in listing(Local()) if Path(state.home).is_relative_to(out)]
 
 
 @pytest.mark.parametrize(

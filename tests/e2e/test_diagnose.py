@@ -143,7 +143,7 @@ def test_a_kill_while_cpus_are_slowed_leaves_no_dose_and_the_next_run_judges_the
 
 def names():
     """Return the lab disks that are there."""
-    return {state.spec.lab for state in listing()}
+    return {state.spec.lab for state in listing(Local())}
 
 
 def slowed_apart(found):

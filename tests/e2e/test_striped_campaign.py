@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from integration.lab_steps import traces
+from mydyno.host import Local
 from mydyno.lab import listing
 
 pytestmark = [pytest.mark.root, pytest.mark.slow]
@@ -55,4 +56,4 @@ def test_a_stripe_is_a_setting_under_test(tmp_path):
     assert facts["lab disk, 4 in 64K.json"]["class"].startswith("4 x azure-p10")
     assert not (out / "work").exists()
     assert traces(out / "work") == []
-    assert not [state for state in listing() if Path(state.home).is_relative_to(out)]
+    assert not [state for state in listing(Local()) if Path(state.home).is_relative_to(out)]

@@ -206,6 +206,62 @@ def test_an_interrupt_does_not_leave_half_a_filesystem(device, tmp_path):
     assert holds(HOST, device) == ()
 
 
+@pytest.mark.parametrize("step", ["blkdiscard", "dd", "seek=131072", "seek=0"])
+def test_a_device_that_is_being_wiped_is_known_again_after_an_end_at_any_step(
+    device, tmp_path, records, step
+):
+    class Dying(Local):
+        def run(self, action, *, timeout_s=60.0):
+            if step in action.argv:
+                raise OSError("power failure")
+            return super().run(action, timeout_s=timeout_s)
+
+    RealDevice(HOST, device, tmp_path / "mnt", records).open("ext4", "")
+    (tmp_path / "mnt" / "file").write_bytes(os.urandom(3 * MIB))
+    with pytest.raises(OSError, match="power failure"):
+        release(Dying(), records)
+    assert release(HOST, records) == ([f"ext4 on {device}"], [])
+    assert holds(HOST, device) == ()
+
+
+HALF = """
+import os, sys, time
+device = os.open(sys.argv[1], os.O_RDWR | os.O_EXCL)
+made = os.pread(device, 1 << 20, 0)
+os.pwrite(device, bytes(1 << 20), 0)
+os.fsync(device)
+print("half", flush=True)
+time.sleep(2)
+os.pwrite(device, made, 0)
+os.fsync(device)
+"""
+
+
+def test_a_mkfs_that_outlives_a_kill_is_waited_for(device, tmp_path, records):
+    """Until it ends there is no UUID to recognise its filesystem by."""
+    RealDevice(HOST, device, tmp_path / "mnt", records).open("ext4", "")
+    run("umount", tmp_path / "mnt")
+    words = (sys.executable, "-c", HALF, device)
+    with subprocess.Popen(words, stdout=subprocess.PIPE) as writing:
+        assert writing.stdout.readline() == b"half\n"
+        assert release(HOST, records) == ([f"ext4 on {device}"], [])
+    assert holds(HOST, device) == ()
+
+
+def test_what_may_be_half_of_a_filesystem_stays_recorded(device, tmp_path, records):
+    RealDevice(HOST, device, tmp_path / "mnt", records).open("ext4", "")
+    run("umount", tmp_path / "mnt")
+    write(device, 0, b"\1" * MIB)
+    for _ in range(2):
+        done, (line,) = release(HOST, records)
+        assert done == []
+        assert "not wiped: it contains its first MiB" in line
+    write(device, 0, b"\0" * SIZE)
+    _, (line,) = release(HOST, records)
+    assert "it contains nothing" in line
+    assert release(HOST, records) == ([], [])
+
+
 def test_what_became_someone_elses_is_never_wiped(device, tmp_path, records):
     made = RealDevice(HOST, device, tmp_path / "mnt", records)
     made.open("ext4", "")

@@ -341,6 +341,11 @@ def test_treatments_whose_loads_begin_with_credits_may_fall_by_themselves():
     assert campaign(LAB[:-2] + ', credits = "full" }').rule.bursts >= {"A"}
     assert campaign().rule.bursts == frozenset()
     machine = 'device = { lab = "vm", class = "azure-p15", credits = "full" }'
-    assert campaign(machine).rule.bursts == frozenset()  # spent once, by whichever trial is first
+    assert campaign(machine).rule.bursts >= {"A"}
+    empty = machine.replace("full", "empty")
+    assert campaign(empty).rule.bursts == {"try disk.credits=full"}
+    assert campaign(empty, '"disk.credits" = "5%"').rule.bursts >= {"A"}
+    with pytest.raises(SpecError, match=r"disk\.rate: the disks of a virtual machine"):
+        campaign(machine, '"disk.credits" = "5%"\n"disk.rate" = "80%"')
     with pytest.raises(SpecError, match=r"disk.credits = 'some'"):
         campaign(settings='"disk.credits" = "some"')

@@ -1,16 +1,23 @@
 """A machine's parts that need no machine: sources, command line, caps, keys, kernels."""
 
 import io
+import json
+import socket
 import tarfile
+import time
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
-from mydyno.model import SpecError
+from mydyno.model import HostError, SpecError
+from mydyno.stack.protocol import IDENTITY
 from mydyno_vm import boot, qemu
 from mydyno_vm import image as images
+from mydyno_vm.credits import Credits
 from mydyno_vm.image import Image, digest, recipe
-from mydyno_vm.values import Throttle, VmPaths, VmSpec, check
+from mydyno_vm.throttle import Cap, Throttle, parse, set_caps
+from mydyno_vm.values import VmPaths, VmSpec, check
 
 DEB822 = """\
 Types: deb deb-src
@@ -39,13 +46,105 @@ deb http://other.example/apt stable main
 """
 
 
+P15 = Throttle(Cap(1100, 3500, 4.32e6), Cap(125e6, 170e6, 81e9))
+
+
+def limits(caps, level):
+    return {name: value for name, value in caps.limits(level).items() if value}
+
+
 def test_a_disk_begins_with_its_share_of_a_full_bucket():
-    caps = Throttle(1100, 125e6, 3500, 170e6, 1800)
-    assert caps.at(1.0) == caps
-    assert caps.at(0.25).burst_s == 450
-    assert caps.at(0.0) == Throttle(1100, 125e6)
-    flat = Throttle(5000, 2e8)
-    assert flat.at(1.0) == flat
+    base = {"iops": 1100, "bps": 125000000}
+    burst = {"iops_max": 3500, "bps_max": 170000000}
+    assert limits(P15, 1.0) == base | burst | {"iops_max_length": 1234, "bps_max_length": 476}
+    assert limits(P15, 0.25) == base | burst | {"iops_max_length": 309, "bps_max_length": 119}
+    assert limits(P15, 0.001) == limits(P15, 0.0) == base  # less than two seconds are none
+    assert P15.bursts
+    flat = Throttle(Cap(5000, 5000), Cap(2e8))
+    assert limits(flat, 1.0) == {"iops": 5000, "bps": 200000000}
+    assert not flat.bursts
+    assert limits(Throttle(), 1.0) == {}
+
+
+def monitor(path, answers, asked):
+    """Answer one client as QEMU does: a greeting, events between, what is in `answers`."""
+    with socket.socket(socket.AF_UNIX) as server:
+        server.settimeout(60)
+        server.bind(str(path))
+        server.listen()
+        path.with_name("ready").touch()
+        connection, _ = server.accept()
+        connection.settimeout(60)
+        with connection, connection.makefile("rwb") as client:
+            client.write(b'{"QMP": {"version": {}}}\n')
+            for answer in answers:
+                client.flush()
+                asked.append(json.loads(client.readline()))
+                client.write(b'{"event": "RESUME"}\n' + answer + b"\n")
+            client.flush()
+            client.readline()  # what is left unread resets the connection
+
+
+@pytest.fixture
+def qmp(tmp_path):
+    """Return what answers like QEMU on a socket whose path is longer than an address can be."""
+    orders, threads = tmp_path / ("long" * 40) / "qmp", []
+    orders.parent.mkdir()
+
+    def answering(*answers):
+        asked, short = [], tmp_path / "s"
+        short.symlink_to(orders.parent)
+        one = Thread(target=monitor, args=(short / "qmp", answers, asked), daemon=True)
+        threads.append(one)
+        one.start()
+        end_s = time.monotonic() + 60
+        while not (orders.parent / "ready").exists() and time.monotonic() < end_s:
+            time.sleep(0.01)
+        return orders, asked
+
+    yield answering
+    for thread in threads:
+        thread.join(60)
+
+
+DONE, REFUSED = b'{"return": {}}', b'{"error": {"class": "GenericError", "desc": "no such device"}}'
+
+
+def test_each_disk_is_given_its_caps_by_qemu(qmp):
+    orders, asked = qmp(DONE, DONE, DONE)
+    set_caps(orders, ["mydyno0", "mydyno1"], P15, 0.25)
+    assert [one["execute"] for one in asked] == ["qmp_capabilities"] + 2 * ["block_set_io_throttle"]
+    assert asked[2]["arguments"] == {"device": "mydyno1", **P15.limits(0.25)}
+
+
+@pytest.mark.parametrize(
+    ("answers", "wrong"), [((DONE, REFUSED), "no such device"), ((DONE,), "it ended")]
+)
+def test_what_qemu_refuses_is_an_error(qmp, answers, wrong):
+    orders, _ = qmp(*answers)
+    with pytest.raises(HostError, match=wrong):
+        set_caps(orders, ["mydyno0"], P15, 1.0)
+
+
+def test_a_qemu_that_is_gone_is_an_error(tmp_path):
+    with pytest.raises(HostError, match="does not set the caps"):
+        set_caps(tmp_path / "qmp", ["mydyno0"], P15, 1.0)
+
+
+def test_credits_are_recorded_for_the_next_load_and_go_back_to_the_labs():
+    layer = Credits(Path("/data/credits"), "10%")
+    now = layer.parse(b"10%")
+    assert now["credits"] == "10%"
+    assert now[IDENTITY] != Credits(Path("/other/credits")).parse(b"10%")[IDENTITY]
+    (change,) = layer.plan(now, {"credits": "full"})
+    assert (change.after, change.action.argv[0], change.action.stdin) == ("100%", "tee", b"100%")
+    (back,) = layer.plan({**now, "credits": "100%"}, {})
+    assert back.after == "10%"
+    assert layer.plan(now, {"credits": "0.1"}) == []
+    with pytest.raises(SpecError, match=r"disk\.rate"):
+        layer.plan(now, {"rate": "80%"})
+    with pytest.raises(SpecError, match="never bursts"):
+        layer.plan(layer.parse(b""), {"credits": "full"})
 
 
 def test_sources_of_either_style_are_read():
@@ -86,17 +185,17 @@ def test_the_network_leads_in_by_one_port_of_loopback_and_nowhere_out():
     assert net == "user,id=net,restrict=on,hostfwd=tcp:127.0.0.1:22000-:22"
 
 
-def test_disks_have_no_cache_and_their_caps():
-    caps = Throttle(1100, 125e6, 3500, 170e6, 1800)
-    drives = [w for w in words(disks=2, throttle=caps) if "disk" in w and w.startswith("if=none")]
+def test_disks_have_no_cache():
+    drives = [w for w in words(disks=2) if "disk" in w and w.startswith("if=none")]
     assert drives == [
-        f"if=none,id=mydyno{n},file=/home/lab/disk{n}.raw,format=raw,cache=none,aio=threads,"
-        "throttling.iops-total=1100,throttling.bps-total=125000000,throttling.iops-total-max=3500,"
-        "throttling.bps-total-max=170000000,throttling.iops-total-max-length=1800,"
-        "throttling.bps-total-max-length=1800"
+        f"if=none,id=mydyno{n},file=/home/lab/disk{n}.raw,format=raw,cache=none,aio=threads"
         for n in range(2)
     ]
-    assert not any("throttling" in word for word in words(disks=2))
+
+
+def test_qemu_takes_orders_in_its_own_folder_alone():
+    assert "unix:qmp,server=on,wait=off" in words()  # it starts there, and only root enters it
+    assert VmPaths(Path("/home/lab")).orders == Path("/home/lab/qmp")
 
 
 def test_a_reboot_ends_qemu_so_that_the_kernel_may_change():
@@ -113,9 +212,9 @@ def test_caps_are_those_of_the_class():
         b'{"name":"azure-p30","iops":{"base":5000.0,"burst":5000.0,"credits":0.0},'
         b'"bytes_per_s":{"base":2e8,"burst":2e8,"credits":0.0}}]}'
     )
-    assert boot.parse(raw) == {
-        "azure-p15": Throttle(1100, 125e6, 3500, 170e6, 1800),
-        "azure-p30": Throttle(5000, 2e8),
+    assert parse(raw) == {
+        "azure-p15": P15,
+        "azure-p30": Throttle(Cap(5000, 5000), Cap(2e8, 2e8)),
     }
 
 

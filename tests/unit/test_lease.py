@@ -1,5 +1,6 @@
 """What a lease changes on trial and for good, planned from what was read of a host; no host."""
 
+from contextlib import nullcontext
 from dataclasses import replace
 
 import msgspec
@@ -683,6 +684,22 @@ def test_a_guard_that_others_can_change_is_not_run(tmp_path, monkeypatch, change
     with pytest.raises(RefusedError, match=r"root would run it, and .* can "):
         leases.leases_of(Local())
     assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize("runs", [True, False])
+def test_a_guard_is_replaced_by_one_that_runs_there_and_by_no_other(tmp_path, monkeypatch, runs):
+    """The one that is there may have leases to end."""
+    tmp_path.chmod(0o755)
+    guard, ours = tmp_path / "mydyno-guard", tmp_path / "ours"
+    guard.write_text("#!/bin/sh\necho '[]'\n")
+    ours.write_text(f"#!/bin/sh\n{'exit 0' if runs else 'exit 126'}\n")
+    guard.chmod(0o755)
+    monkeypatch.setattr(leases, "GUARD", str(guard))
+    monkeypatch.setattr(leases, "packaged_program", lambda _: str(ours))
+    with nullcontext() if runs else pytest.raises(RefusedError, match="another processor"):
+        leases.install_guard(Local())
+    assert guard.read_text() == (ours.read_text() if runs else "#!/bin/sh\necho '[]'\n")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["mydyno-guard", "ours"]
 
 
 def noted(note, trial=(), landed=()):

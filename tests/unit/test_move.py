@@ -5,11 +5,12 @@ import shlex
 import signal
 import subprocess
 import time
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from mydyno.audit.facts import ServerEvidence
@@ -131,6 +132,22 @@ def test_a_server_that_its_script_did_not_stop_is_not_copied(desk):
     assert not (desk.folder / "new").exists()
 
 
+def test_a_server_that_has_moved_since_it_was_looked_at_is_left_where_it_is(desk):
+    """A second move copied the first one's old folder, and what was committed since was lost."""
+    (desk.folder / "first").mkdir()
+    desk.option.write_text(f"[mysqld]\ndatadir = {desk.folder}/first\n")
+    for step in ("stop", "start"):
+        assert desk.sh("-c", f"systemctl {step} db.service") == (0, "")
+    pid = (desk.folder / "group/cgroup.procs").read_text().strip()
+    until(lambda: Path(f"/proc/{pid}/cwd").resolve() == desk.folder / "first")
+    state, printed = desk.moved()
+    assert (state, "db.service: no process of it works in" in printed) == ("restored", True)
+    assert "stop" not in desk.calls()[3:]
+    assert (desk.folder / "group/cgroup.procs").read_text().strip() == pid
+    assert "first" in desk.option.read_text()
+    assert not (desk.folder / "new").exists()
+
+
 def test_where_no_file_can_be_written_the_server_starts_on_what_is_as_it_was(desk):
     desk.dropin.parent.mkdir()
     before = {desk.option: "[mysqld]\n", desk.dropin: "[Unit]\n# of an earlier move\n"}
@@ -208,7 +225,7 @@ class Answering:
     name = "localhost"
 
     def __init__(self):
-        self.changed = []
+        self.changed, self.moved = [], False
 
     def run(self, action, *, timeout_s=60.0):
         words = " ".join(action.argv)
@@ -216,6 +233,7 @@ class Answering:
             self.changed.append(words)
         answer = next((text for key, text in ANSWERS.items() if words.startswith(key)), b"")
         code = int(words.startswith(("test", "systemctl is-active")))
+        code |= self.moved and "known" in action.argv
         return Completed(action, code, answer, b"")
 
 
@@ -223,6 +241,26 @@ class Answering:
 def locked(_):
     raise RefusedError("localhost: locked by a campaign")
     yield
+
+
+@pytest.mark.parametrize("since", ["a lease", "a move"])
+def test_what_has_begun_while_consent_was_asked_for_is_seen(monkeypatch, since):
+    host = Answering()
+    server(monkeypatch, moving, host=host)
+    monkeypatch.setattr(moving, "beside_no_campaign", lambda _: nullcontext())
+
+    def consent(*_):
+        if since == "a lease":
+            trial = msgspec.structs.replace(kept(), state="trial")
+            monkeypatch.setattr(moving, "leases_of", lambda _: [trial])
+        else:
+            host.moved = True
+
+    monkeypatch.setattr(moving, "consent", consent)
+    message = "l-1 is on trial there" if since == "a lease" else "no process of it works in"
+    with pytest.raises(RefusedError, match=message):
+        moving.move("local", "/srv/new")
+    assert host.changed == []
 
 
 @pytest.mark.parametrize("command", [moving, rolling])

@@ -1,5 +1,6 @@
 """Change records: what a crash or a damaged line leaves is known, and nothing else is believed."""
 
+import fcntl
 import os
 import shutil
 from types import SimpleNamespace
@@ -121,6 +122,21 @@ def test_a_cut_last_line_is_left_out_and_the_next_is_complete(tmp_path):
     records = FileRecords(tmp_path / "changes")
     assert list(records.entries()) == [FIRST, Made("folder", "/x")]
     records.close()
+
+
+def test_records_that_were_removed_before_their_lock_was_free_are_not_written_to(
+    tmp_path, monkeypatch
+):
+    """What is in a file without a name, no rollback would find."""
+    place, lock = tmp_path / "changes", fcntl.flock
+
+    def late(file, how):
+        place.unlink()
+        lock(file, how)
+
+    monkeypatch.setattr(fcntl, "flock", late)
+    with pytest.raises(RefusedError, match="another mydyno"):
+        FileRecords(place)
 
 
 def test_records_on_a_disk_that_became_read_only_are_read(tmp_path, monkeypatch):

@@ -29,7 +29,7 @@ def test_it_is_the_kernel_asked_for_with_as_many_disks_of_the_class(guest, machi
         guest, "lsblk", "--nodeps", "--noheadings", "--bytes", "-o", "SIZE", *machine.disks
     )
     assert sizes == [str(1 << 30)] * machine.state.spec.disks
-    assert machine.state.spec.throttle.iops == 1100
+    assert machine.state.spec.caps.iops.base == 1100
 
 
 def test_it_has_what_the_layers_need_and_no_server_runs(guest):

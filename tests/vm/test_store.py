@@ -8,7 +8,7 @@ from mydyno.host import ask
 from mydyno.model import Action
 from mydyno.stack.fs import probe_atime
 from mydyno_vm.raid import Raid
-from mydyno_vm.store import Shape, VmStore
+from mydyno_vm.store import Disks, Shape, VmStore
 
 _FILL = 'mkdir -p "$1/deep" && head -c 300000 /dev/urandom >"$1/deep/one" && echo two >"$1/two"'
 _DIGEST = 'cd "$1" && find . -type f -exec sha256sum {} + | sort'
@@ -37,7 +37,7 @@ def test_what_was_frozen_comes_back(guest, disks, timed, name):
     shape = SHAPES[name]
     mine = disks[:4] if shape.raid else disks[:2]
     home = Path("/var/lib/mydyno") / name.replace(" ", "-")
-    store = VmStore(guest, mine, home, Path("/srv/store"), shape)
+    store = VmStore(guest, Disks(mine), home, Path("/srv/store"), shape)
     with timed(f"store on {name}: filled, frozen, restored twice"):
         assert store.open() is False
         script(guest, _FILL, store.place.live)
@@ -58,7 +58,7 @@ def test_what_was_frozen_comes_back(guest, disks, timed, name):
 @pytest.mark.parametrize("alone", [False, True])
 def test_a_redo_log_is_moved_to_its_dataset_and_is_as_it_was_in_each_trial(guest, disks, alone):
     shape, home = SHAPES["zfs with its log apart"], Path(f"/var/lib/mydyno/log-{alone}")
-    store = VmStore(guest, disks[:2], home, Path("/srv/store"), shape, alone=alone)
+    store = VmStore(guest, Disks(disks[:2]), home, Path("/srv/store"), shape, alone=alone)
     store.open()
     script(guest, _FILL, store.place.live)
     script(guest, _LOGS, store.place.live)
@@ -78,7 +78,8 @@ def test_a_redo_log_is_moved_to_its_dataset_and_is_as_it_was_in_each_trial(guest
 
 def test_alone_on_zfs_what_changed_is_rolled_back_and_nothing_copied(guest, disks, timed):
     home = Path("/var/lib/mydyno/alone")
-    store = VmStore(guest, disks[:2], home, Path("/srv/store"), SHAPES["zfs"], alone=True)
+    zfs = SHAPES["zfs"]
+    store = VmStore(guest, Disks(disks[:2]), home, Path("/srv/store"), zfs, alone=True)
     assert store.open() is False
     script(guest, _FILL, store.place.live)
     want = script(guest, _DIGEST, store.place.live)

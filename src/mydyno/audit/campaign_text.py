@@ -43,14 +43,11 @@ def as_found(seen: ServerEvidence, known: ServerFacts) -> dict[str, str]:
     for name in sorted(set_there & seen.variables.keys()):
         value = seen.variables[name]
         if not _LEFT_OUT.fullmatch(name) and _PLAIN.fullmatch(value):
-            found[f"mysqld.{name}"] = _short(value)
+            number = re.fullmatch(r"\d+(\.\d+)?", value)
+            found[f"mysqld.{name}"] = written(float(value)) if number else value
     if known.values.get("process.allocator", "glibc") != "glibc":
         found["alloc.library"] = str(known.values["process.allocator"])
     return found
-
-
-def _short(value: str) -> str:
-    return written(float(value)) if re.fullmatch(r"\d+(\.\d+)?", value) else value
 
 
 def campaign_text(seen: ServerEvidence, known: ServerFacts, found: Audit) -> str:

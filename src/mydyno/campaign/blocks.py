@@ -206,10 +206,6 @@ def _runs(spec: Spec, place: str, grid: Callable[[], Grid]) -> Grid:
     }
 
 
-def _screen(inputs: PlanInput, rule: Rule) -> Blocks:
-    return _of(inputs, rule, inputs.cells, inputs.blocks or 1)
-
-
 def _screen_lengths(inputs: PlanInput) -> Stops:
     stops = trial_lengths(inputs)
     return replace(stops, alone=True) if isinstance(stops, Adaptive) else stops
@@ -218,7 +214,7 @@ def _screen_lengths(inputs: PlanInput) -> Stops:
 SCREEN = DesignKind(
     "a screen: a Plackett-Burman design and its foldover rank the settings in the smallest number "
     "of runs",
-    _screen,
+    lambda inputs, rule: _of(inputs, rule, inputs.cells, inputs.blocks or 1),
     _screen_lengths,
     Method(goal=Goal.FACTORS),
     select=_runs,

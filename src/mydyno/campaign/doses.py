@@ -434,8 +434,7 @@ def _relieves(key: str, own: str | None, value: str) -> bool:
 def _credits(inputs: PlanInput, own: StackSettings) -> dict[str, dict[str, str]]:
     """Return full burst credits as a relief, where a lab disk has some and begins with none."""
     device = inputs.spec.stack.device
-    machine = isinstance(device, DeviceTable) and device.machine
-    if machine or credits_of(device, own) > 0 or not bursts(disk_class_of(device, own)):
+    if credits_of(device, own) > 0 or not bursts(disk_class_of(device, own)):
         return {}
     return {f"{TRY}disk.{CREDITS}=full": {full_key("disk", CREDITS): "full"}}
 

@@ -43,6 +43,7 @@ from mydyno.model import (
 )
 from mydyno.model.plugins import with_plugins
 from mydyno.model.text import duration_s
+from mydyno.stack.doses import CREDITS
 from mydyno.stack.layers import ServerPlace, kind_of, layers
 from mydyno.stack.protocol import StackSettings, split
 from mydyno.stack.zfs import KIND as ZFS
@@ -375,10 +376,10 @@ def _refuse_unmet(spec: Spec, settings: StackSettings, place: str) -> None:
             raise SpecError(
                 f"{place}{layer}.{min(wanted)}: needs lab disks; set stack.device to a lab"
             )
-        if wanted and layer == "disk" and machine:
+        if machine and layer == "disk" and (others := wanted.keys() - {CREDITS}):
             raise SpecError(
-                f"{place}disk.{min(wanted)}: the disks of a virtual machine cannot be changed; "
-                'use lab = "loop"'
+                f"{place}disk.{min(others)}: the disks of a virtual machine have their credits to "
+                'set and nothing else; use lab = "loop"'
             )
         if layer == "fs" and wanted.get("type") == ZFS and not machine:
             raise SpecError(

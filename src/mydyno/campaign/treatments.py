@@ -40,11 +40,11 @@ def stripe_of(device: str | DeviceTable, settings: StackSettings, place: str = "
 
 
 def credits_of(device: str | DeviceTable, settings: StackSettings) -> float:
-    """Return the share of a full bucket that each load of a treatment begins with, on a loop lab.
+    """Return the share of a full bucket that each load of a treatment begins with, on lab disks.
 
-    A machine's disks begin with theirs once.  The lab refuses a table's level that is none.
+    The lab refuses a table's level that is none.
     """
-    if not isinstance(device, DeviceTable) or device.machine:
+    if not isinstance(device, DeviceTable):
         return 0.0
     own = settings.of("disk").get(CREDITS)
     if own is not None:

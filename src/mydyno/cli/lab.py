@@ -146,7 +146,7 @@ def down(name: Name, *, json: Json = False) -> None:
         raise SpecError(lines[name])
     kinds = (k for k in labs().values() if any(m.name == name for m in k.machines()))
     kind = next(kinds, None)
-    removed = kind.remove(host, name) if kind else take_down(name, host)
+    removed = (kind.remove if kind else take_down)(host, name)
     print_result(removed, lambda: "".join(f"removed {line}\n" for line in removed), json=json)
 
 

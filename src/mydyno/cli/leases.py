@@ -142,15 +142,17 @@ def install_guard(host: Host) -> None:
                 f"{there.parent}: root would run {_NAME} from there, and {problem}; give it to "
                 "root with mode 0755"
             )
-        host.push(program, there)
-        host.run(Action(("chmod", "755", GUARD))).check()  # whoever built it
-        host.run(Action(("sync", "-f", GUARD))).check()  # a lease rests on it
-        if host.run(Action((GUARD, "--version"))).returncode:
-            host.run(Action(("rm", "-f", GUARD)))
+        new = f"{GUARD}.new"  # the guard that is there may have leases to end
+        host.push(program, Path(new))
+        host.run(Action(("chmod", "755", new))).check()  # whoever built it
+        if host.run(Action((new, "--version"))).returncode:
+            host.run(Action(("rm", "-f", new)))
             raise RefusedError(
                 f"{host.name}: cannot run {_NAME}: it was built for another processor; install "
                 "mydyno there, and run mydyno apply --to local"
             )
+        host.run(Action(("mv", "-f", "-T", new, GUARD))).check()
+        host.run(Action(("sync", "-f", GUARD))).check()  # a lease rests on it
 
 
 def look_at(to: str, server: str) -> tuple[Existing, ServerEvidence]:

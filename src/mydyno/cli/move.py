@@ -311,8 +311,15 @@ def _refuse_too_large(host: Host, old: str, new: str) -> float:
 
 
 def _begin(existing: Existing, seen: ServerEvidence, old: str, new: str, reason: str) -> None:
-    """Write the unit below /run, so that a reboot forgets it, and start it."""
+    """Write the unit below /run, so that a reboot forgets it, and start it.
+
+    Raise an error where the server has moved, or a lease has begun, since consent was asked for.
+    """
     host, unit = existing.host, unit_of(seen)
+    if host.run(Action(("systemctl", "is-active", "--quiet", UNIT))).returncode == 0:
+        raise RefusedError(f"{host.name}: another move is at work; see journalctl -u {UNIT}")
+    refuse_open(leases_of(host))
+    _refuse_unseen(host, unit, old)
     names = {
         "unit": unit,
         "old": old,
@@ -324,8 +331,6 @@ def _begin(existing: Existing, seen: ServerEvidence, old: str, new: str, reason:
         "dropin_text": f'[Unit]\nRequiresMountsFor="{new}"\n',
     }
     lines = "".join(f"{key}={shlex.quote(value)}\n" for key, value in names.items())
-    if host.run(Action(("systemctl", "is-active", "--quiet", UNIT))).returncode == 0:
-        raise RefusedError(f"{host.name}: another move is at work; see journalctl -u {UNIT}")
     host.run(Action(("rm", "-rf", RUN))).check()
     host.run(Action(("install", "-d", "-m", "700", RUN))).check()
     for place, raw in (

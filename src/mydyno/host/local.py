@@ -135,7 +135,8 @@ def _left(leader: int, since: int) -> list[ProcessStat]:
         for pid in [p for p, process in _started.items() if process.poll() is not None]:
             del _started[pid]
         known = set(_started) - {leader}
-        every = [found for pid in _pids() if (found := _look(pid))]
+        pids = [int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit()]
+        every = [found for pid in pids if (found := _look(pid))]
     us, session = os.getpid(), os.getsid(0)  # what a command started cannot be in our session
     ours = (p for p in every if p.parent == us and p.session != session and p.start >= since)
     strays = {p.pid for p in ours if p.pid not in known}
@@ -175,10 +176,6 @@ def _reap() -> None:
             if found.si_pid in _started:
                 return
             os.waitpid(found.si_pid, os.WNOHANG)
-
-
-def _pids() -> list[int]:
-    return [int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit()]
 
 
 def _look(pid: int) -> ProcessStat | None:

@@ -137,13 +137,9 @@ class FileRecords(MemoryRecords):
             read_only = is_read_only(path.parent)
             flags = os.O_RDONLY if read_only else os.O_RDWR | os.O_APPEND | os.O_CREAT
             self._file = os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-            try:
-                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError as error:
+            if not _locked(self._file):
                 os.close(self._file)
-                raise RefusedError(
-                    f"{path}: locked by another mydyno; wait until it ends"
-                ) from error
+                raise RefusedError(f"{path}: locked by another mydyno; wait until it ends")
             raw = path.read_bytes()
             complete = raw.rfind(b"\n") + 1
             if complete < len(raw) and not read_only:  # an incomplete entry: its step never began
@@ -162,6 +158,15 @@ class FileRecords(MemoryRecords):
         if self._file >= 0:
             os.close(self._file)
         self._file = -1
+
+
+def _locked(file: int) -> bool:
+    """Lock an open file; return False where another process has it, or has removed it."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return os.fstat(file).st_nlink > 0
 
 
 @dataclass(slots=True)

@@ -8,7 +8,6 @@ here, where later plans begin.
 import os
 import re
 import secrets
-import shutil
 import stat
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -20,6 +19,7 @@ import msgspec
 
 from mydyno.host import Host
 from mydyno.host.files import problem_for_root
+from mydyno.journal.events import sync_folder
 from mydyno.journal.records import Entry, FileRecords, Made, Registered, decoded, moved
 from mydyno.model import CampaignError, JournalError, RefusedError, os_errors_as
 
@@ -203,6 +203,7 @@ def save(path: Path, text: bytes) -> None:
         file.flush()
         os.fsync(file.fileno())
     part.replace(path)
+    sync_folder(path.parent)
 
 
 def clear_parts(folder: Path) -> None:
@@ -281,18 +282,21 @@ def opened(host: str = "") -> list[OpenCampaign]:
     state_folder(_CAMPAIGNS)
     found = []
     for path in sorted(folder.glob(f"*/{_FILE}")):
-        raw = path.read_bytes()
-        entries = list(decoded(raw[: raw.rfind(b"\n") + 1]))
-        of = registered(iter(entries))
-        if of is not None and host in {"", of.host}:
-            found.append(OpenCampaign(of, entries))
+        with suppress(FileNotFoundError):  # of a campaign that has ended meanwhile
+            raw = path.read_bytes()
+            entries = list(decoded(raw[: raw.rfind(b"\n") + 1]))
+            of = registered(iter(entries))
+            if of is not None and host in {"", of.host}:
+                found.append(OpenCampaign(of, entries))
     return [one for one in found if one.moved or one.made]
 
 
 def forget(records: FileRecords) -> None:
-    """Remove the records of a campaign that has nothing left to restore."""
+    """Remove the records of a campaign that has nothing left to restore, then their lock."""
+    records.path.unlink()
     records.close()
-    shutil.rmtree(records.path.parent)
+    with suppress(OSError):  # another run may have begun its own there
+        records.path.parent.rmdir()
 
 
 def _path(id_: str) -> Path:

@@ -116,10 +116,6 @@ class KeptFile:
 Write = Callable[[Kept], Sequence[KeptFile]]
 
 
-def _nothing(_: Kept) -> str:
-    return ""
-
-
 @dataclass(frozen=True, slots=True)
 class Form:
     """A format: the keys that it can carry, its files, and the files of its inverse.
@@ -134,7 +130,7 @@ class Form:
     write: Write
     inverse: Write
     use: str
-    refusal: Callable[[Kept], str] = _nothing
+    refusal: Callable[[Kept], str] = lambda _: ""
 
 
 def forms() -> Mapping[str, Form]:

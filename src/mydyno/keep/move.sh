@@ -76,6 +76,10 @@ run() {
     done
     touch "$here/begun"
     state stopping
+    if ! runs_in "$old"; then # it has moved since it was looked at: this folder is not its data any more
+        echo "$unit: no process of it works in $old" >&2
+        exit 1
+    fi
     systemctl stop "$unit"
     if runs_in "$old"; then # a script of SysV may leave the server running
         echo "$unit: is stopped, but a process of it works in $old" >&2

@@ -12,6 +12,7 @@ from mydyno.lab.values import LabSpec
 from mydyno.model import Action, HostError
 from mydyno.snapshot import StorePlace
 from mydyno.snapshot.store import unmount
+from mydyno.stack.doses import LabDisk, credit_level
 from mydyno.stack.fs import close_root, mkfs
 from mydyno.stack.fs import mount as mount_command
 
@@ -40,8 +41,9 @@ class LabStore:
         """Return the folder on the mounted disk, and the loop device's name: ``loop3``."""
         state = self.device.state
         daemon = state.daemon.pid if state.daemon else 0
-        where = (self.where / "data", self.device.name, "overlay dropped", state.paths.control)
-        return StorePlace(*where, daemon)
+        control = state.paths.control
+        where = (self.where / "data", self.device.name, "overlay dropped", control, daemon)
+        return StorePlace(*where, (LabDisk(control, credit_level(str(self.spec.credits))),))
 
     @property
     def device(self) -> LabDevice:

@@ -63,30 +63,23 @@ def create(
     return _make(host, labs, state, detached=detached)
 
 
-def attach(host: Host, lab: str) -> LabDevice:
-    """Return a running lab; raise `SpecError` if there is none of that name."""
-    labs = registry()
-    return LabDevice(host, labs, _known(host, labs, lab))
+def listing(host: Host) -> Sequence[LabState]:
+    """Return the labs on `host`, by name."""
+    return tuple(state for state in registry().all() if state.host == host.name)
 
 
-def listing(host: Host | None = None) -> Sequence[LabState]:
-    """Return the labs on `host`, or on every host, by name."""
-    return tuple(s for s in registry().all() if host is None or s.host == host.name)
-
-
-def sweep(host: Host | None = None) -> Sequence[str]:
-    """Remove labs of dead owners on `host` (default: local); return a line for each.
+def sweep(host: Host) -> Sequence[str]:
+    """Remove labs of dead owners on `host`; return a line for each.
 
     A frozen base is retained where the lab was created with `keep`.  Can be run at any time.
     Raise `InUseError`, after removing the others, where another process uses a lab's device.
     """
-    here = host or Local()
     removed, held = [], []
     clear_parts(registry().folder)
-    for state in listing(here):
-        if _orphaned(here, state):
+    for state in listing(host):
+        if _orphaned(host, state):
             try:
-                removed.append(_sweep_one(here, registry(), state))
+                removed.append(_sweep_one(host, registry(), state))
             except HostError as error:
                 held.append(str(error))
     if held:
@@ -94,15 +87,15 @@ def sweep(host: Host | None = None) -> Sequence[str]:
     return tuple(removed)
 
 
-def down(lab: str, host: Host | None = None) -> Sequence[str]:
+def down(host: Host, lab: str) -> Sequence[str]:
     """Remove a lab and its base; return what was removed.
 
     Raise `SpecError` if there is none of that name, `RefusedError` if another process uses it.
     """
-    here, labs = host or Local(), registry()
-    state = _known(here, labs, lab)
+    labs = registry()
+    state = _known(host, labs, lab)
     refuse_foreign(lab, state.owner)
-    return tear_down(here, labs, state, base=True)
+    return tear_down(host, labs, state, base=True)
 
 
 def _known(host: Host, labs: Registry, lab: str) -> LabState:

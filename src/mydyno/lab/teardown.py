@@ -154,6 +154,7 @@ def tear_down(host: Host, labs: Registry, state: LabState, *, base: bool) -> Seq
             done.attempt(partial(_abort_mount, host, state))
             for device in loops_on(host, paths.disk):
                 done.attempt(partial(_detach, host, state, device))
+            done.attempt(partial(_restore_queue, host, state))
             done.attempt(partial(_unmount, host, state))
         done.attempt(partial(_delete, host, state, base=base))
     if done.held or done.failed:
@@ -210,7 +211,7 @@ def _served(state: LabState, mount: Mount) -> bool:
 
 
 def _detach(host: Host, state: LabState, device: str) -> list[str]:
-    """Unmount and detach a loop device of the lab disk, and restore its queue settings.
+    """Unmount and detach a loop device of the lab disk.
 
     The backing file is compared by path, and the attachment by its diskseq.  The file's inode is
     not read, as a hanging daemon would never answer.
@@ -227,11 +228,19 @@ def _detach(host: Host, state: LabState, device: str) -> list[str]:
         removed.append(f"mount {target}")
     if not detach(host, device, state.paths.disk):
         raise InUseError(_held(host, device))
-    # not before: a queue with I/O that hangs would never change; it may be somebody else's by now
-    again = Action(("test", "-e", f"/sys/block/{Path(device).name}/loop/backing_file"))
-    if loop.device == device and host.run(again).returncode:
-        restore_made(host, Block(Path(device).name, owned=True), loop.queue)
     return [*removed, device]
+
+
+def _restore_queue(host: Host, state: LabState) -> list[str]:
+    """Restore the queue settings of the loop device that the lab had, once that is free.
+
+    Not before: a queue with I/O that hangs would never change.  It may be somebody else's by now.
+    """
+    there = Path("/sys/block", Path(state.loop.device).name)
+    free = ("test", "-d", str(there), "-a", "!", "-e", f"{there}/loop/backing_file")
+    if state.loop.queue and host.run(Action(free)).returncode == 0:
+        restore_made(host, Block(there.name, owned=True), state.loop.queue)
+    return []
 
 
 def _held(host: Host, device: str) -> str:

@@ -241,11 +241,8 @@ def block(text: str, way: str) -> str:
     """Return the block size of ``4K-4K/4K-4K`` or ``(R) 4096B-4096B, (W) …`` as 4k."""
     ranges = _RANGE.findall(text)
     own = ranges[:2] if "rw" in way else ranges[1:2] if "write" in way else ranges[:1]
-    return ",".join(dict.fromkeys(_between(one) for one in own or ranges[:1]))
-
-
-def _between(text: str) -> str:
-    return "-".join(dict.fromkeys(brief(size(end).value) for end in text.split("-")))
+    ends = ([brief(size(end).value) for end in one.split("-")] for one in own or ranges[:1])
+    return ",".join(dict.fromkeys("-".join(dict.fromkeys(pair)) for pair in ends))
 
 
 _OPTIONS = {"rw": ("rw", "readwrite"), "bs": ("bs", "blocksize"), "size": ("size",),

@@ -52,7 +52,7 @@ _Fields = dict[str, str]
 
 def find(text: Text) -> Found:
     """Return the runs of mysqlslap in a text."""
-    commands = _commands(text)
+    commands = {n: one for n, _, one in lines_of(text) if one and one.tool in _NAMES}
     found = Found(known={n for first, c in commands.items() for n in range(first, c.last + 1)})
     answered: set[int] = set()
     errors = [n for n, line in enumerate(text.lines) if "slap: " in line and _ERROR.match(line)]
@@ -90,10 +90,6 @@ def find(text: Text) -> Found:
         if first not in answered and command.runs
     ]
     return found
-
-
-def _commands(text: Text) -> dict[int, CommandLine]:
-    return {n: command for n, _, command in lines_of(text) if command and command.tool in _NAMES}
 
 
 def _blocks(text: Text) -> Iterator[tuple[int, _Fields, list[int]]]:

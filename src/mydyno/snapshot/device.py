@@ -24,6 +24,7 @@ from mydyno.stack.fs import mount as mount_command
 
 _NOTHING = 2  # the exit code of blkid where it knows nothing on a device
 _EDGE = 1 << 20  # bytes at both ends that must be zero: where data without a signature begins
+_HEAD = 128 << 10  # bytes at the beginning in which ext4, xfs and btrfs have what names them
 _BLOCK = 4096  # bytes of a sample
 _EVEN, _RANDOM = 2048, 2048  # samples: docs/reference/spec.md lists what they can miss
 _AT = rb"(?:byte|char) (\d+)"  # cmp's words differ by locale
@@ -340,13 +341,18 @@ class RealDevice:
                     f"{made.facts.get(key)})"
                 )
         found = self._uuid()
-        if not found or found != made.facts.get("uuid"):
-            contents = f"UUID {found}" if found else "; ".join(holds(self.host, self.device))
-            raise _GoneError(
-                f"{self.device}: not wiped: it contains {contents or 'nothing'}, not the "
-                "filesystem with "
-                f"the UUID {made.facts.get('uuid')} that was made there"
-            )
+        if not (found or _blkid(self.host, self.device)):  # a mkfs may have outlived a kill
+            self._until_free()
+            found = self._uuid()
+        if found == made.facts.get("uuid"):
+            return
+        contents = f"UUID {found}" if found else "; ".join(holds(self.host, self.device))
+        # what has no signature may be a part of ours, and stays recorded
+        unknown = contents and not found and not _blkid(self.host, self.device)
+        raise (HostError if unknown else _GoneError)(
+            f"{self.device}: not wiped: it contains {contents or 'nothing'}, not the filesystem "
+            f"with the UUID {made.facts['uuid']} that was made there; zero it if it is not yours"
+        )
 
     def _uuid(self) -> str:
         """Return the UUID of the filesystem on the device, read past every cache."""
@@ -361,26 +367,29 @@ class RealDevice:
             self.records.add(Removed(FILESYSTEM, str(self.where)))
 
     def _blank(self) -> str:
-        """Remove our filesystem: its signatures, both ends, then all between; return what is left.
+        """Remove our filesystem: all between both ends, then these; return what is left.
 
-        wipefs opens the device for itself alone: it fails where the filesystem is still mounted.
+        What it is recognised by goes last, so that this can be interrupted and done again.
         """
-        self._wipe()
+        self._until_free()
         size = int(self.host.run(Action(("blockdev", "--getsize64", self.device))).check().stdout)
-        for at in (0, size - _EDGE):
-            span = (f"seek={at}", "oflag=seek_bytes", "iflag=count_bytes", f"count={_EDGE}")
-            self._run("dd", "if=/dev/zero", f"of={self.device}", "bs=64K", "conv=fsync", *span)
         argv = ("blkdiscard", "--zeroout", "--step", "256MiB", self.device)
-        limited = ("timeout", f"{_ZEROES_S:.0f}", *argv)
-        if self.host.run(Action(limited), timeout_s=_LONG_S).returncode == 0:
-            return ""
-        return f"; its data between both ends is left: `{' '.join(argv)}` zeroes that"
+        between = ("--offset", str(_EDGE), "--length", str(size - 2 * _EDGE))
+        limited = ("timeout", f"{_ZEROES_S:.0f}", *argv, *between)
+        zeroed = self.host.run(Action(limited), timeout_s=_LONG_S).returncode == 0
+        for at, count in ((size - _EDGE, _EDGE), (_HEAD, _EDGE - _HEAD), (0, _HEAD)):
+            span = (f"seek={at}", "oflag=seek_bytes", "iflag=count_bytes", f"count={count}")
+            self._run("dd", "if=/dev/zero", f"of={self.device}", "bs=64K", "conv=fsync", *span)
+        return "" if zeroed else f"; data between both ends is left: `{' '.join(argv)}` zeroes it"
 
-    def _wipe(self) -> None:
-        """Remove the signatures; a mount that ends in another namespace lets go a moment later."""
+    def _until_free(self) -> None:
+        """Wait until wipefs can open the device for itself alone, and have it write nothing.
+
+        A mount that ends in another namespace lets go a moment later.
+        """
         end_s = time.monotonic() + _BUSY_S
-        wipe = Action(("wipefs", "--quiet", "--all", self.device))
-        while (done := self.host.run(wipe)).returncode:
+        alone = Action(("wipefs", "--quiet", "--all", "--no-act", self.device))
+        while (done := self.host.run(alone)).returncode:
             if time.monotonic() > end_s:
                 words = done.stderr.decode(errors="replace").strip()
                 raise HostError(

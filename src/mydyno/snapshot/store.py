@@ -9,6 +9,7 @@ from typing import Protocol, runtime_checkable
 from mydyno.host import Host, ask
 from mydyno.host.processes import mount_at
 from mydyno.model import Action, HostError, Probe
+from mydyno.stack.protocol import Layer
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +18,8 @@ class StorePlace:
 
     `live` is the folder that they are used in, `disk` the name in /sys/block of a disk made for
     them, empty in a plain directory.  `method` is a short name of how they are restored; `control`
-    is where a lab disk takes orders, `daemon` the pid of the process that it is.
+    is where a lab disk takes orders, `daemon` the pid of the process that it is, `layers` are those
+    of its own settings.
     """
 
     live: Path
@@ -25,6 +27,7 @@ class StorePlace:
     method: str
     control: Path | None = None
     daemon: int = 0
+    layers: tuple[Layer, ...] = ()
 
 
 class Store(Protocol):

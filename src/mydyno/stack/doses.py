@@ -6,7 +6,7 @@ mydyno.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -61,22 +61,10 @@ class LabDisk:
             for key, value in after.items()
             if now.get(key) != value
         ]
-        return [*changes, *self._credits(now, want)]
+        return [*changes, *credits_change(now, want, self.level, self._begin_with)]
 
-    def _credits(self, now: Settings, want: Settings) -> Sequence[Change]:
-        """Return an order of its own: credits that are set again would not be spent."""
-        if now and CREDITS not in now:
-            if CREDITS in want:
-                raise SpecError(
-                    "disk.credits: this disk never bursts; choose a class that does, such as "
-                    "azure-p15 or aws-gp2-100: `mydyno lab classes`"
-                )
-            return []
-        level = credit_level(want.get(CREDITS, self.level))
-        if now.get(CREDITS) == level:
-            return []
-        order = Action(("tee", str(self.control)), f"credits {ratio(level)}\n".encode())
-        return [Change(CREDITS, now.get(CREDITS, ""), level, order)]
+    def _begin_with(self, level: str) -> Action:
+        return Action(("tee", str(self.control)), f"credits {ratio(level)}\n".encode())
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +121,26 @@ def _bursts(state: Mapping[str, Any]) -> bool:
     caps = [state.get("caps") or {}, (state.get("vm") or {}).get("caps") or {}]
     each = [cap for some in caps for cap in some.values() if cap]
     return any(cap.get("burst", 0) > cap.get("base", 0) for cap in each)
+
+
+def credits_change(
+    now: Settings, want: Settings, own: str, order: Callable[[str], Action]
+) -> Sequence[Change]:
+    """Return the order for the credits that a treatment wants, else the lab's `own`.
+
+    It is one of its own: credits that are set again would not be spent.  Raise `SpecError` where
+    the disk never bursts.
+    """
+    if now and CREDITS not in now:
+        if CREDITS in want:
+            raise SpecError(
+                "disk.credits: this disk never bursts; choose a class that does, such as "
+                "azure-p15 or aws-gp2-100: `mydyno lab classes`"
+            )
+        return []
+    level = credit_level(want.get(CREDITS, own))
+    was = now.get(CREDITS, "")
+    return [Change(CREDITS, was, level, order(level))] if level != was else []
 
 
 def credit_level(text: str) -> str:

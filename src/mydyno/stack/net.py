@@ -91,7 +91,8 @@ class Net:
         refuse_unknown(want, [*_DEFAULT], "net")
         aim = {"transport": "tcp", **want} if "address" in want else dict(want)
         self._refuse(aim)
-        text = "".join(f"{key}={self._written(key, value)}\n" for key, value in aim.items())
+        there = aim | ({"address": self.lab} if aim.get("address") == LAB else {})
+        text = "".join(f"{key}={value}\n" for key, value in there.items())
         return launch_file.changes(now, aim, _DEFAULT, launch_file.install(self.own, text))
 
     def parse(self, raw: bytes) -> Settings:
@@ -109,9 +110,6 @@ class Net:
         if self.lab and settings.get("address") == self.lab:
             settings["address"] = LAB
         return {**settings, OWNED: ",".join(sorted(own))} if own else settings
-
-    def _written(self, key: str, value: str) -> str:
-        return self.lab if (key, value) == ("address", LAB) else value
 
     def _refuse(self, aim: Settings) -> None:
         transport = aim.get("transport", _DEFAULT["transport"])

@@ -9,7 +9,6 @@ from mydyno.host import Host, Local, Rebootable, Remote, ask
 from mydyno.journal import Journal
 from mydyno.journal.records import Records
 from mydyno.journal.register import RunDir, marked
-from mydyno.lab.lab_store import LabStore
 from mydyno.loads import Workload
 from mydyno.model import DriftError, HostError, Settings
 from mydyno.server import Build, Instance
@@ -17,7 +16,6 @@ from mydyno.snapshot import Store
 from mydyno.stack import Layer, LayerPlan, Ledger, Site, mysqld
 from mydyno.stack.alloc import installed
 from mydyno.stack.block import Block
-from mydyno.stack.doses import LabDisk, credit_level
 from mydyno.stack.fs import Fs, missing, probe_atime, wanted_atime
 from mydyno.stack.known.variables import Variable, describe
 from mydyno.stack.layers import ServerKind, ServerPlace, server_layers
@@ -117,12 +115,9 @@ class BenchSetup:
     def site(self, store: Store) -> Site:
         """Return the host with the layers that are set from outside the server."""
         outside = any(layer.name == "block" for layer in self.host_layers)
-        name = store.place.disk
-        disk: tuple[Layer, ...] = (Block(name, owned=True),) if name and not outside else ()
-        if store.place.control:
-            level = store.spec.credits if isinstance(store, LabStore) else "empty"
-            disk += (LabDisk(store.place.control, credit_level(str(level))),)
-        return Site("db", self.host, (*disk, *self.host_layers))
+        place = store.place
+        disk = (Block(place.disk, owned=True),) if place.disk and not outside else ()
+        return Site("db", self.host, (*disk, *place.layers, *self.host_layers))
 
     def made(self, name: str) -> Path:
         """Return a private local folder; it is removed with the work folder."""

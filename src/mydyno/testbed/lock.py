@@ -295,5 +295,5 @@ def _labs(host: Host, work: Path) -> tuple[list[str], list[str]]:
     removed: list[str] = []
     for state in listing(host):
         if Path(state.home).is_relative_to(work):
-            removed += down(state.spec.lab, host)
+            removed += down(host, state.spec.lab)
     return removed, []

@@ -6,21 +6,19 @@ import tarfile
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-import msgspec
-
-from mydyno.host import Host, ask, processes
+from mydyno.host import Host, processes
 from mydyno.host.files import make_home, resolved
 from mydyno.journal.register import clear_parts
-from mydyno.lab.loop_lab import binary, refuse_foreign
-from mydyno.model import Action, HostError, Probe, RefusedError, SpecError
+from mydyno.lab.loop_lab import refuse_foreign
+from mydyno.model import Action, RefusedError, SpecError
 from mydyno.server.instance import free_port
 from mydyno_vm import qemu
 from mydyno_vm.image import Image, build, refuse_lacking
 from mydyno_vm.machine import Vm
 from mydyno_vm.qemu import accelerator
-from mydyno_vm.values import Throttle, VmPaths, VmRecords, VmSpec, VmState, check, records
+from mydyno_vm.throttle import throttle
+from mydyno_vm.values import VmPaths, VmRecords, VmSpec, VmState, check, records
 
 _SECRET, _PUBLIC, _FOLDER = 0o600, 0o644, 0o700
 
@@ -82,40 +80,6 @@ def _public(key: Path) -> Path:
     return key.with_name(f"{key.name}.pub")
 
 
-def throttle(host: Host, name: str) -> Throttle:
-    """Return the caps of a class of ``mydyno-disk classes``; an empty name has none.
-
-    A burst lasts as long as a full bucket of the class, with which QEMU begins (its
-    docs/throttle.txt).
-    """
-    if not name:
-        return Throttle()
-    if not binary():
-        raise HostError("mydyno-disk is not built, which knows the classes; `make setup` builds it")
-    known = ask(host, Probe(Action((binary(), "classes", "--json")), parse))
-    if name not in known:
-        raise SpecError(f"class {name!r}: not one of {', '.join(known)}")
-    return known[name]
-
-
-def parse(raw: bytes) -> dict[str, Throttle]:
-    """Return the classes by name."""
-    rows = msgspec.json.decode(raw, type=dict[str, Any])["disks"]
-    return {str(row["name"]): _of(row["iops"], row["bytes_per_s"]) for row in rows}
-
-
-def _of(iops: dict[str, float], rate: dict[str, float]) -> Throttle:
-    """Return QEMU's caps: it empties both buckets in one length, so the shorter one is taken."""
-    lengths = [
-        each["credits"] / (each["burst"] - each["base"])
-        for each in (iops, rate)
-        if each["burst"] > each["base"] and each["credits"]
-    ]
-    if not lengths:
-        return Throttle(iops["base"], rate["base"])
-    return Throttle(iops["base"], rate["base"], iops["burst"], rate["burst"], min(lengths))
-
-
 def create(
     host: Host, spec: VmSpec, home: Path, say: Callable[[str], None], *, detached: bool = False
 ) -> Vm:
@@ -127,18 +91,17 @@ def create(
     """
     check(spec)
     refuse_lacking(host)
-    known = throttle(host, spec.disk_class) if spec.disk_class else spec.throttle
-    caps = known.at(spec.credits)
+    caps = throttle(host, spec.disk_class) if spec.disk_class else spec.caps
     image = build(host, say)
     kernel = image.kernel(spec.kernel)
     states = records()
     _clear(host, states, spec.lab)
     found = accelerator(host, image, states.folder.parent / "accelerator")
     us = processes.identify(host, os.getpid())
-    throttled = replace(spec, throttle=caps)
+    capped = replace(spec, caps=caps)
     where, port = str(resolved(host, home.absolute())), free_port(host)
     folder, release = str(image.folder), kernel.release
-    state = VmState(throttled, where, folder, "starting", found, port, release, us)
+    state = VmState(capped, where, folder, "starting", found, port, release, us)
     state = _with_home(host, states, state)
     return _bring_up(host, states, replace(state, owner=None if detached else us), image)
 

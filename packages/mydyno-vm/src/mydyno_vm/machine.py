@@ -10,11 +10,12 @@ from mydyno.host import Completed, Host, Running, Ssh
 from mydyno.host.ssh import LEASE_S, PATIENCE_S
 from mydyno.host.ssh_connection import Address
 from mydyno.model import Action, HostError
+from mydyno.stack.doses import credit_level
 from mydyno.testbed.stores import StoreKey
 from mydyno_vm import qemu
 from mydyno_vm.image import Image
 from mydyno_vm.qemu import serial
-from mydyno_vm.store import VmStore, shape_of
+from mydyno_vm.store import Disks, VmStore, shape_of
 from mydyno_vm.values import VmPaths, VmRecords, VmState
 
 _SHUTDOWN_S = 180.0  # under emulation a shutdown takes most of a minute
@@ -62,6 +63,10 @@ class Vm:
         if self.state.accelerator == "kvm":
             return ""
         return "The machine was emulated (QEMU's TCG, no KVM here): its timings are not valid."
+
+    def cap(self, level: float | None) -> None:
+        """Give its disks their caps, and credits as a share of a full bucket; None: no caps."""
+        qemu.cap(self.state, level)
 
     def reboot(self, release: str = "") -> None:
         """Shut it down in order and boot it again, with the kernel named or the one it has.
@@ -158,7 +163,10 @@ class VmHost:
 
     def store(self, key: StoreKey, home: Path, where: Path, *, alone: bool) -> VmStore:
         """Return a data set on its disks, mounted at `where`."""
-        return VmStore(self, tuple(self.vm.disks), home, where, shape_of(key), alone)
+        spec = self.vm.state.spec
+        level = credit_level(str(spec.credits)) if spec.caps.bursts else ""
+        disks = Disks(tuple(self.vm.disks), self.vm.cap, level)
+        return VmStore(self, disks, home, where, shape_of(key), alone)
 
     def reboot(self, release: str = "") -> None:
         """Boot it with a kernel and return when it answers; what ran in it has ended."""

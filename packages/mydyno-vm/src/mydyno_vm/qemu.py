@@ -11,7 +11,8 @@ from mydyno.host import Host, Running, halt, processes
 from mydyno.host.files import remove
 from mydyno.model import Action, HostError
 from mydyno_vm.image import Image
-from mydyno_vm.values import Accelerator, Throttle, VmPaths, VmRecords, VmSpec, VmState
+from mydyno_vm.throttle import Throttle, set_caps
+from mydyno_vm.values import Accelerator, VmPaths, VmRecords, VmSpec, VmState
 
 PROGRAM = "qemu-system-x86_64"
 ROOT, SEED = "mydyno-root", "mydyno-seed"
@@ -44,6 +45,7 @@ def command(spec: VmSpec, paths: VmPaths, boot: Boot, port: int) -> tuple[str, .
     return (
         *(PROGRAM, "-name", f"mydyno-{spec.lab}", "-pidfile", str(paths.mark)),
         *("-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"),
+        *("-qmp", f"unix:{paths.orders.name},server=on,wait=off"),  # in the folder it starts in
         *("-machine", "q35", "-accel", accelerator, "-cpu", cpu),
         *("-smp", str(_cores(spec, boot)), "-m", f"{spec.memory // _MEBI}M"),
         *("-kernel", boot.kernel, "-initrd", boot.initrd, "-append", _APPEND),
@@ -70,11 +72,10 @@ def _cores(spec: VmSpec, boot: Boot) -> int:
 
 def _disks(spec: VmSpec, paths: VmPaths) -> Sequence[str]:
     """Return the data disks; their caches are off, so that a flush is one."""
-    caps = _caps(spec.throttle)
     words: list[str] = []
     for number in range(spec.disks):
         file = f"file={paths.disk(number)},format=raw,cache=none,aio=threads"
-        words += _drive(serial(number), ",".join((file, *caps)))
+        words += _drive(serial(number), file)
     return words
 
 
@@ -83,17 +84,11 @@ def _drive(name: str, options: str) -> tuple[str, ...]:
     return ("-drive", f"if=none,id={name},{options}", "-device", device)
 
 
-def _caps(caps: Throttle) -> tuple[str, ...]:
-    """Return QEMU's throttling of one disk; bursts only where there is something to burst to."""
-    limits = {
-        "iops-total": caps.iops,
-        "bps-total": caps.bytes_per_s,
-        "iops-total-max": caps.burst_iops,
-        "bps-total-max": caps.burst_bytes_per_s,
-        "iops-total-max-length": caps.burst_s if caps.burst_iops else 0,
-        "bps-total-max-length": caps.burst_s if caps.burst_bytes_per_s else 0,
-    }
-    return tuple(f"throttling.{name}={value:.0f}" for name, value in limits.items() if value)
+def cap(state: VmState, level: float | None) -> None:
+    """Give the disks their caps and credits at this level; None takes all caps away."""
+    serials = [serial(number) for number in range(state.spec.disks)]
+    caps = Throttle() if level is None else state.spec.caps
+    set_caps(VmPaths(Path(state.home)).orders, serials, caps, level or 0.0)
 
 
 KVM = Path("/dev/kvm")
@@ -160,10 +155,11 @@ def start(host: Host, records: VmRecords, state: VmState, release: str = "") -> 
     # It is killed when this process ends, unless it is detached.
     bound = () if up.owner is None else ("setpriv", "--pdeathsig", "KILL")
     complaints = paths.home / "qemu.log"
-    started = host.start(Action((*bound, *argv)), stderr=complaints)
+    inside = ("env", "-C", str(paths.home))
+    started = host.start(Action((*inside, *bound, *argv)), stderr=complaints)
     _started[paths.home] = started
     qemu_process = processes.identify(host, started.pid)
-    if qemu_process:  # its program is not QEMU yet where setpriv starts that
+    if qemu_process:  # its program is not QEMU yet: env and setpriv start that
         qemu_process = replace(qemu_process, program="")
     state = records.write(replace(state, qemu=qemu_process))
     up = replace(up, qemu=qemu_process)
@@ -172,6 +168,7 @@ def start(host: Host, records: VmRecords, state: VmState, release: str = "") -> 
         if started.returncode() is not None:
             raise HostError(f"{_place(state)}: QEMU ended: {_tail(host, complaints)}")
         if _answers(host, state, paths):
+            cap(up, up.spec.credits)
             return records.write(up)
         time.sleep(_POLL_S)
     raise HostError(

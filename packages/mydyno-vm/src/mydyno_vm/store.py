@@ -1,18 +1,21 @@
 """A data set in a virtual machine: copied again for every trial, or rolled back on ZFS."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from mydyno.host import Host, ask
-from mydyno.model import Action, Settings
+from mydyno.model import Action, HostError, Settings
 from mydyno.snapshot import StorePlace
 from mydyno.stack import converge_made
+from mydyno.stack.doses import CREDITS, ratio
 from mydyno.stack.fs import mkfs, mount
 from mydyno.stack.protocol import split
 from mydyno.stack.zfs import KIND, LOG
 from mydyno.testbed.stores import StoreKey
 from mydyno_vm import zfs
+from mydyno_vm.credits import Credits
 from mydyno_vm.raid import NONE, Raid, geometry
 
 _DATASET = "mydyno/data"
@@ -53,16 +56,29 @@ def shape_of(key: StoreKey) -> Shape:
     return Shape(key.kind, key.mkfs, under.of("raid"), under.of("fs"))
 
 
+@dataclass(frozen=True, slots=True)
+class Disks:
+    """The paths of a machine's data disks.
+
+    `cap` gives them their caps, and credits as a share of a full bucket; None takes the caps away.
+    `level` is the lab's own share, "" where they never burst.
+    """
+
+    paths: tuple[str, ...]
+    cap: Callable[[float | None], None] = lambda _: None
+    level: str = ""
+
+
 @dataclass(slots=True)
 class VmStore:
     """A data set in a machine, mounted at `where`; its snapshot is in `home`, on the root disk.
 
     The disks are shared by the data sets of a campaign: one of them is on the disks at a time.
-    With `alone` and ZFS, changes are rolled back instead of copying again.
+    With `alone` and ZFS, changes are rolled back instead of copying again.  Caps are for loads.
     """
 
     host: Host
-    disks: tuple[str, ...]
+    disks: Disks
     home: Path
     where: Path
     shape: Shape = field(default_factory=Shape)
@@ -73,15 +89,21 @@ class VmStore:
         """Return the folder on the mounted disks, and what these are: ``md127``, ``vdb``."""
         device = self._run("readlink", "-f", self._devices()[0]).decode().strip()
         method = "zfs rollback" if self._rolls_back else "made again and copied"
-        return StorePlace(self._live, Path(device).name, method)
+        return StorePlace(self._live, Path(device).name, method, layers=(self._credits,))
 
     @property
     def _live(self) -> Path:
         return self.where / "data"
 
+    @property
+    def _credits(self) -> Credits:
+        return Credits(self.home / "credits", self.disks.level)
+
     def open(self) -> bool:
         """Make the filesystem if there is no snapshot; return whether there is one."""
+        self.disks.cap(None)
         self._run("mkdir", "-p", str(self.home), str(self.where))
+        self._act(self._credits.written(self.disks.level))
         frozen = self.host.run(Action(("test", "-d", str(self._snapshot)))).returncode == 0
         if not frozen:
             self._make("")
@@ -99,6 +121,7 @@ class VmStore:
 
         The first trial is rolled back too, so that all begin with cold caches.
         """
+        self.disks.cap(None)
         if not self._rolls_back:
             self._fill(mount)
             return
@@ -108,6 +131,13 @@ class VmStore:
         for action in zfs.rollback(*self.shape.datasets):
             self._act(action)
 
+    def before_load(self) -> None:
+        """Flush what was copied; set the caps, and the credits that the treatment begins with."""
+        sync = Action(("sync", "-f", str(self._live)))
+        self._act(zfs.flush(_DATASET) if self.shape.kind == KIND else sync)
+        level = ask(self.host, self._credits.observe()).get(CREDITS, "0%")
+        self.disks.cap(ratio(level))
+
     def _fill(self, mount: str) -> None:
         self._make(mount)
         self._copy(self._snapshot, self._live)
@@ -116,8 +146,10 @@ class VmStore:
 
     def close(self, *, keep: bool) -> None:
         """Empty the disks, and remove the snapshot unless `keep`."""
+        with suppress(HostError):  # of a machine that is going
+            self.disks.cap(None)
         self._clear()
-        converge_made(self.host, Raid(self.disks), {"level": NONE})
+        converge_made(self.host, Raid(self.disks.paths), {"level": NONE})
         if not keep:
             self._run("rm", "-rf", "--", str(self.home))
 
@@ -136,7 +168,7 @@ class VmStore:
     def _make(self, options: str) -> None:
         """Put an empty filesystem on the disks, mounted with `options`."""
         self._clear()
-        converge_made(self.host, Raid(self.disks), {"level": NONE, **self.shape.raid})
+        converge_made(self.host, Raid(self.disks.paths), {"level": NONE, **self.shape.raid})
         if self.shape.kind == KIND:
             self._make_pool()
         else:
@@ -154,7 +186,7 @@ class VmStore:
 
     def _make_filesystem(self, options: str) -> None:
         kind = self.shape.kind
-        stripes = geometry(ask(self.host, Raid(self.disks).observe()))
+        stripes = geometry(ask(self.host, Raid(self.disks.paths).observe()))
         known = " ".join(stripes.options(kind)) if stripes else ""
         devices = self._devices()
         first, more = devices[0], devices[1:] if kind == "btrfs" else ()
@@ -163,8 +195,8 @@ class VmStore:
 
     def _devices(self) -> Sequence[str]:
         """Return what a filesystem is made on: the array, else the disks themselves."""
-        now = ask(self.host, Raid(self.disks).observe())
-        return (now["array"],) if "array" in now else self.disks
+        now = ask(self.host, Raid(self.disks.paths).observe())
+        return (now["array"],) if "array" in now else self.disks.paths
 
     def _clear(self) -> None:
         """Unmount, end the pool, and take our filesystem's marks off the disks."""

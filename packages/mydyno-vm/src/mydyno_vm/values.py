@@ -12,6 +12,7 @@ from mydyno.host import Process
 from mydyno.journal.register import save, state_folder
 from mydyno.lab.values import record_path
 from mydyno.model import HostError, SpecError
+from mydyno_vm.throttle import Throttle
 
 Accelerator = Literal["kvm", "tcg"]
 Phase = Literal["starting", "up", "removing"]
@@ -22,31 +23,11 @@ _SECTOR = 512  # bytes
 
 
 @dataclass(frozen=True, slots=True)
-class Throttle:
-    """The caps of one disk as QEMU keeps them; 0 is none, rates are per second."""
-
-    iops: float = 0.0
-    bytes_per_s: float = 0.0
-    burst_iops: float = 0.0
-    burst_bytes_per_s: float = 0.0
-    burst_s: float = 0.0
-
-    def at(self, level: float) -> "Throttle":
-        """Return the caps of a disk that begins with this share of a full bucket (0 to 1).
-
-        Without credits it never bursts: QEMU's buckets are full at the start, and fill while idle.
-        """
-        if level <= 0 or not self.burst_s:
-            return Throttle(self.iops, self.bytes_per_s)
-        return replace(self, burst_s=self.burst_s * level)
-
-
-@dataclass(frozen=True, slots=True)
 class VmSpec:
     """One machine: `lab` is its name on this one, `size` is each disk's in bytes.
 
     `kernel` is a word of the recipe (``6.1``) or a full release; `memory` is in bytes; `credits`
-    are those of each disk when it boots, as a share of a full bucket.
+    are those that each load begins with, as a share of a full bucket.
     """
 
     lab: str
@@ -56,7 +37,7 @@ class VmSpec:
     kernel: str = "6.1"
     memory: int = 2 << 30
     cores: int = 2
-    throttle: Throttle = field(default_factory=Throttle)
+    caps: Throttle = field(default_factory=Throttle)
     credits: float = 0.0
 
 
@@ -117,6 +98,11 @@ class VmPaths:
     def mark(self) -> Path:
         """Return the pid file; its path on QEMU's command line identifies the machine."""
         return self.home / "qemu.pid"
+
+    @property
+    def orders(self) -> Path:
+        """Return the socket on which QEMU takes orders; only root reaches it."""
+        return self.home / "qmp"
 
     @property
     def config(self) -> Path:

@@ -147,6 +147,11 @@ def log_of(dataset: str) -> str:
     return f"{dataset}/log"
 
 
+def flush(dataset: str) -> Action:
+    """Return the command that writes all that is dirty of a pool, which `sync` does not."""
+    return Action(("zpool", "sync", dataset.partition("/")[0]))
+
+
 def separate(dataset: str) -> Action:
     """Return the command that makes a dataset for the redo log, mounted in the other as ``log``."""
     return Action(("zfs", "create", log_of(dataset)))
