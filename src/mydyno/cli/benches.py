@@ -218,12 +218,14 @@ def _bare(campaign: Campaign) -> bool:
 
 def _lab(campaign: Campaign, device: DeviceTable) -> str:
     """Return a sentence on what emulated the disk."""
+    varied = any(CREDITS in settings.of("disk") for settings in campaign.treatments.values())
+    credits_ = f"burst credits {'as each treatment sets them' if varied else device.credits}"
     if device.machine:
         caps = f"the caps of {device.disk_class}" if device.disk_class else "no caps"
         disks = "disk" if device.disks == 1 else f"{device.disks} disks"
         return (
             f"Server and load ran in a virtual machine of this one, its {disks} of {device.size} "
-            f"with {caps}{' each' if device.disks > 1 and device.disk_class else ''}."
+            f"with {caps}{' each' if device.disks > 1 and device.disk_class else ''}, {credits_}."
         )
     tested = any(settings.of("raid") for settings in campaign.treatments.values())
     classes = any(CLASS in settings.of("disk") for settings in campaign.treatments.values())
@@ -237,10 +239,8 @@ def _lab(campaign: Campaign, device: DeviceTable) -> str:
         disks = f"{device.disks} striped {device.disk_class} disks"
     caps = f"the caps of {disks}" if device.disk_class or classes else "no caps"
     vm = f", all within those of one {device.vm}" if device.vm else ""
-    varied = any(CREDITS in settings.of("disk") for settings in campaign.treatments.values())
-    credits_ = "as each treatment sets them" if varied else str(device.credits)
     return (
-        f"A loop device of {device.size} with {caps}{vm}, burst credits {credits_}, "
+        f"A loop device of {device.size} with {caps}{vm}, {credits_}, "
         "emulated the disk. Ratios apply to a real disk of this class better than absolute numbers."
     )
 
