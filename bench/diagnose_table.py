@@ -126,13 +126,16 @@ def kept_segments(row: Mapping[str, Any]) -> list[Segment]:
     """Return the segments of a row that slow, their rates outside of rare stalls."""
     base = [each[4] or 0.0 for each in row["segments"] if each[0] == "FAULT"]
     rare = 0 < sum(base) / len(base) <= MOST_STALLED
-    return [
-        Segment("", block, steady if rare else tps)
-        if name == "FAULT"
-        else Segment(limit_of(name), block, steady if rare else tps, factor(name))
+    rates = [  # mysqlslap counts queries: it has no transactions
+        (name, block, steady if rare or tps is None else tps)
         for name, block, tps, steady, _ in row["segments"]
-        if (steady if rare else tps) is not None
-        and (name == "FAULT" or (not name.startswith(TRY) and factor(name) < 1))
+    ]
+    return [
+        Segment("", block, rate)
+        if name == "FAULT"
+        else Segment(limit_of(name), block, rate, factor(name))
+        for name, block, rate in rates
+        if rate is not None and (name == "FAULT" or (not name.startswith(TRY) and factor(name) < 1))
     ]
 
 
