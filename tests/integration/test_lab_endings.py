@@ -47,6 +47,7 @@ def test_two_labs_live_side_by_side_and_a_name_is_taken_once(lab, tmp_path):
     assert [s.spec.lab for s in listing(HOST)] == ["one", "two"]
     with pytest.raises(RefusedError, match="lab down one"):
         create(HOST, LabSpec("one", SIZE), tmp_path / "other")
+    assert one.stats()["pid"] == one.state.daemon.pid
     one.remove()
     assert traces(tmp_path / "one") == []
     assert two.stats()["capped"] is False

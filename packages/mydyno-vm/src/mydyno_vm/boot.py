@@ -91,7 +91,7 @@ def create(
     """
     check(spec)
     refuse_lacking(host)
-    caps = throttle(host, spec.disk_class) if spec.disk_class else spec.caps
+    caps = throttle(spec.disk_class) if spec.disk_class else spec.caps
     image = build(host, say)
     kernel = image.kernel(spec.kernel)
     states = records()

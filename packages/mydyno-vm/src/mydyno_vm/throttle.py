@@ -12,9 +12,8 @@ from typing import Any
 
 import msgspec
 
-from mydyno.host import Host, ask
-from mydyno.lab.loop_lab import binary
-from mydyno.model import Action, HostError, Probe, SpecError
+from mydyno.lab.loop_lab import binary, classes
+from mydyno.model import HostError, SpecError
 
 _ANSWER_S = 60.0  # of QEMU on a busy machine; usually a millisecond
 _LEAST_S = 2  # with a bucket of one second QEMU does not hold a burst to its rate
@@ -60,19 +59,17 @@ class Throttle:
         return apart | self.iops.limits("iops", level) | self.bytes_per_s.limits("bps", level)
 
 
-def throttle(host: Host, name: str) -> Throttle:
-    """Return the caps of a class of ``mydyno-disk classes``; an empty name has none."""
-    if not name:
-        return Throttle()
+def throttle(name: str) -> Throttle:
+    """Return the caps of a class of ``mydyno-disk classes``."""
     if not binary():
         raise HostError("mydyno-disk is not built, which knows the classes; `make setup` builds it")
-    known = ask(host, Probe(Action((binary(), "classes", "--json")), parse))
+    known = parse(classes(json=True))
     if name not in known:
         raise SpecError(f"class {name!r}: not one of {', '.join(known)}")
     return known[name]
 
 
-def parse(raw: bytes) -> dict[str, Throttle]:
+def parse(raw: bytes | str) -> dict[str, Throttle]:
     """Return the classes by name."""
     rows = msgspec.json.decode(raw)["disks"]
     return {str(row["name"]): msgspec.convert(row, Throttle) for row in rows}
