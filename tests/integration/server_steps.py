@@ -25,10 +25,10 @@ HOST = Local()
 SERVERS = ("mariadb-10.11", "mariadb-11.4.5", "mysql-8.0.33", "mysql-5.6.14")
 # what packaging/servers.sh fetches where it can: older ones, and Debian's newest
 MORE = (
-    *("mysql-5.7.22", "mysql-9.7"),
-    *("mariadb-10.1.23", "mariadb-10.2.11", "mariadb-10.5", "mariadb-11.8"),
+    *("mysql-5.7.22", "mysql-8.4", "mysql-9.7", "percona-5.6", "percona-5.7"),
+    *("mariadb-10.1.23", "mariadb-10.2.11", "mariadb-10.5", "mariadb-10.6", "mariadb-11.8"),
 )
-MARIADB = SERVERS[0]
+MARIADB, PERCONA = SERVERS[0], "percona-5.7"
 OWN_CACHE = Path("/var/cache/mydyno" if os.geteuid() == 0 else "~/.cache/mydyno").expanduser()
 CACHE = Path(os.environ.get("MYDYNO_CACHE") or OWN_CACHE)
 SMALL = {"innodb_buffer_pool_size": "64M", "max_connections": "50"}

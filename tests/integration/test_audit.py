@@ -9,7 +9,7 @@ import pytest
 
 from command_line import mydyno, shown
 from integration.probe_steps import account, login, watched
-from integration.server_steps import MARIADB
+from integration.server_steps import MARIADB, PERCONA
 from mydyno.host import Local
 from mydyno.server.existing import look, reached, statements
 
@@ -18,7 +18,7 @@ MYSQL8 = "mysql-8.0.33"
 HOST = Local()
 
 
-@pytest.fixture(params=(MARIADB, MYSQL8, "mysql-5.6.14", "mariadb-11.4.5"))
+@pytest.fixture(params=(MARIADB, MYSQL8, "mysql-5.6.14", "mariadb-11.4.5", PERCONA))
 def server(running, request):
     return watched(running, request.param)
 
@@ -71,8 +71,8 @@ def test_an_account_with_process_alone_suffices(server, tmp_path):
 @pytest.fixture
 def channels(server):
     """Make the server a replica, stopped, of two sources; yield the begins of its keys."""
-    if server.build.version < (5, 7):
-        pytest.skip("MySQL 5.6 needs server_id at its start; test_existing_server has one")
+    if server.build.flavour != "mariadb" and server.build.version < (8,):
+        pytest.skip("MySQL 5 needs server_id at its start; test_existing_server has one")
     first = "CHANGE MASTER TO MASTER_HOST = '127.0.0.1', MASTER_USER = 'none'"
     removed = ""
     if server.build.flavour == "mariadb":

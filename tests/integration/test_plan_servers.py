@@ -9,7 +9,7 @@ import shutil
 import pytest
 
 from command_line import mydyno, shown
-from integration.server_steps import HOST, MARIADB, SERVERS, build_of, open_folder
+from integration.server_steps import HOST, MARIADB, MORE, SERVERS, build_of, open_folder
 from mydyno.model import Action
 from mydyno.server import find
 from mydyno.server.programs import option_names, read_options
@@ -43,11 +43,12 @@ def planned(tmp_path, name, key, value="64M", more=""):
     return shown("plan", path)
 
 
-@pytest.mark.parametrize("name", SERVERS)
+@pytest.mark.parametrize("name", [*SERVERS, *MORE])
 def test_a_program_lists_its_variables(name):
     found = option_names(HOST, build_of(name))
     assert 400 < len(found) < 1000
     assert {"innodb_buffer_pool_size", "sync_binlog", "log_bin", "transaction_isolation"} <= found
+    assert ("thread_pool_size" in found) is name.startswith(("mariadb", "percona"))
     assert all(word == word.lower() for word in found)
 
 
@@ -105,7 +106,7 @@ def test_a_value_that_is_not_of_the_variables_type_is_refused(tmp_path, name):
     )
 
 
-@pytest.mark.parametrize("name", SERVERS)
+@pytest.mark.parametrize("name", [*SERVERS, *MORE])
 @pytest.mark.parametrize(
     ("variable", "value"),
     [

@@ -20,7 +20,7 @@ from integration.probe_steps import (
     texts,
     watched,
 )
-from integration.server_steps import MARIADB, SERVERS
+from integration.server_steps import MARIADB, PERCONA, SERVERS
 from mydyno.sample.derive import counted_once
 
 pytestmark = [pytest.mark.mysqld, pytest.mark.slow]
@@ -31,7 +31,7 @@ KEPT = ("Com_select", "Com_insert", "Com_update", "Com_delete", "Com_commit", "S
 
 
 # All listen on TCP too; who has a socket in the option file goes over it.
-@pytest.fixture(params=SERVERS)
+@pytest.fixture(params=(*SERVERS, PERCONA))
 def server(running, request):
     return watched(running, request.param, "tcp")
 

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -86,7 +87,7 @@ def test_a_list_of_pages_fills_the_pool_at_every_start(one):
 def test_stock_is_what_the_build_does_unasked(each):
     stock = each.layers.mysqld.stock
     build = each.instance.build
-    synced = build.flavour != "mariadb" and build.version >= (5, 7)
+    synced = build.flavour == "mysql" and build.version >= (5, 7)
     mysql8 = build.flavour != "mariadb" and build.version >= (8,)
     assert stock["innodb_buffer_pool_size"] == str(128 * 1024**2)
     assert stock["innodb_flush_log_at_trx_commit"] == "1"
@@ -283,6 +284,19 @@ def test_an_existing_home_keeps_its_accounts(mariadb):
     again.start()
     assert again.query("SELECT CURRENT_USER()") == [("root@localhost",)]
     again.stop()
+
+
+def test_a_client_that_reaches_no_server_is_quoted(mariadb, tmp_path):
+    """One that was moved without its character sets: the server itself is up."""
+    made, moved = mariadb.instance, tmp_path / "mysql"
+    moved.write_text("#!/bin/sh\necho utf8 is not compiled in >&2\nexit 1\n")
+    moved.chmod(0o755)
+    places = (made.place.home, made.place.data)
+    build = replace(made.build, client=moved)
+    again = prepare(HOST, build, places=places, records=made.records)
+    with pytest.raises(HostError, match="after 2 s, its client: utf8 is not compiled in"):
+        again.start(timeout_s=2)
+    assert again.pid == 0
 
 
 def test_a_busy_port_is_answered_by_another(mariadb, monkeypatch):

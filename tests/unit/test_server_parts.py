@@ -176,6 +176,7 @@ def test_a_server_that_is_too_old_is_refused_before_anything_is_made():
     [
         ("", "", "glibc"),
         ("Comparing have_openssl and have_ssl shows YaSSL", "", "glibc"),
+        ("the SSL library (OpenSSL or\nyaSSL). Permitted values", "", "glibc"),
         ("_ZN5yaSSL3SSLD2Ev", "yaSSL", "glibc"),
         ("wolfSSL_shutdown <jemalloc>: Error in munmap()", "wolfSSL", "jemalloc"),
         ("TCMALLOC_MAX_TOTAL_THREAD_CACHE_BYTES", "", "tcmalloc"),

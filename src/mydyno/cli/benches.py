@@ -25,7 +25,6 @@ from mydyno.server import Build, find
 from mydyno.server.existing import Existing, reached
 from mydyno.snapshot import existing as existing_data
 from mydyno.stack.doses import CLASS, CREDITS
-from mydyno.stack.flavours import flavours
 from mydyno.stack.launch_file import refuse_of_load
 from mydyno.stack.link import uses_lab_link
 from mydyno.testbed.assemble import host_layers, is_real, lab_spec, private, without_lab
@@ -251,10 +250,8 @@ _LINK = (
 )
 
 
-def _warnings(host: Host, servers: Mapping[str, Build]) -> list[str]:
+def _warnings(host: Host) -> list[str]:
     found = [*busy(cores_busy(host))]
-    names = dict.fromkeys(server.flavour for server in servers.values())
-    found += [text for name in names if (text := flavours()[name].warning)]
     if not probe_binary():
         found.append(f"{NOT_BUILT}; until then no trial is sampled")
     return found
@@ -292,7 +289,7 @@ def _on_an_existing_server(
         (log.files.facts / "load tool.json").write_bytes(msgspec.json.encode(found))
         return ExistingBench(hosts, campaign, log, existing, layer)
 
-    warnings = _warnings(hosts.db, {})
+    warnings = _warnings(hosts.db)
     return Built(
         campaign, known.ground, hosts.db, known.facts, existing.text, "", tuple(warnings), opened
     )
@@ -330,7 +327,7 @@ def _on_a_bench(
     host, servers = hosts.db, known.servers
     _refuse_device(campaign)
     refuse_settings(host, campaign, servers)
-    warnings = _warnings(host, servers)
+    warnings = _warnings(host)
     lab = campaign.spec.stack.device
     guest = host if isinstance(host, LabHost) else None
     reason = "" if isinstance(lab, str) or guest else available(host)

@@ -230,13 +230,14 @@ class Instance:
     def ready(self, *, timeout_s: float = 60.0, _argv: tuple[str, ...] = ()) -> None:
         """Return when the server answers a query; raise `HostError` if it ends or takes longer."""
         end = time.monotonic() + timeout_s
+        words: str | None = ""
         while time.monotonic() < end:
             if self.pid == 0:
                 raise HostError(self._refusal("refused to start under its settings"))
-            if self._answers(_argv or self.client, end - time.monotonic()):
+            if (words := self._unanswered(_argv or self.client, end - time.monotonic())) is None:
                 return
             time.sleep(_STEP_S)
-        raise HostError(self._refusal(f"does not answer after {timeout_s:g} s"))
+        raise HostError(self._refusal(f"does not answer after {timeout_s:g} s{words}"))
 
     def stop(self, *, grace_s: float = 60.0) -> None:
         """Shut the server down and return when it is gone; SIGKILL comes after `grace_s`."""
@@ -308,11 +309,12 @@ class Instance:
             ensure_authority(self.host, home.tls, self.identity)
         return place.server_options(self.build, home.tls, asked)
 
-    def _answers(self, argv: tuple[str, ...], patience_s: float) -> bool:
+    def _unanswered(self, argv: tuple[str, ...], patience_s: float) -> str | None:
         if self.host.run(Action(("test", "-S", str(self.place.socket)))).returncode:
-            return False
-        question = Action(argv, b"SELECT 1;\n")
-        return self.host.run(question, timeout_s=max(1.0, patience_s)).returncode == 0
+            return ", no socket yet"
+        done = self.host.run(Action(argv, b"SELECT 1;\n"), timeout_s=max(1.0, patience_s))
+        words = " ".join(done.stderr.decode(errors="replace").split())
+        return f", its client: {words[-300:]}" if done.returncode else None
 
     def _refusal(self, what: str) -> str:
         lines = self.error_tail(_LOG_LINES)

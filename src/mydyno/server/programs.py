@@ -219,17 +219,26 @@ def _as_nobody(host: Host, *argv: str, stdin: bytes = b"") -> Completed:
     return host.run(Action(command, stdin), timeout_s=_ASKED_S)
 
 
+def _help(build: Build) -> tuple[str, ...]:
+    """Return the options for help; some print no table where a folder compiled in does not exist.
+
+    Those are a packaged 5.7's folder for files, and that of MariaDB 10.1's messages.
+    """
+    return ("--secure-file-priv=", f"--basedir={build.basedir}", "--verbose", "--help")
+
+
 def option_names(host: Host, build: Build) -> frozenset[str]:
     """Return the options that a server program lists, spelled as variables; none if it fails.
 
     The program needs no data for that.  Options of plug-ins that it would load are not among them.
     """
-    done = _asked(host, build.mysqld, "--no-defaults", "--verbose", "--help")
+    done = _asked(host, build.mysqld, "--no-defaults", *_help(build))
     return parse_options(done.stdout) if done.returncode == 0 else frozenset()
 
 
-# A library that is part of a program leaves words in it: name to words.
-_OF_TLS = {"yaSSL": "yaSSL", "wolfSSL": "wolfSSL_"}
+# A library that is part of a program leaves words in it: name to words.  MySQL 5.7 has "yaSSL" in
+# its help, whatever it is built with; the names of that library's functions begin as here.
+_OF_TLS = {"yaSSL": "5yaSSL", "wolfSSL": "wolfSSL_"}
 _WORDS = _OF_TLS | {name: one.words for name, one in ALLOCATORS.items()}
 _CONTAINED = 'f=$1; shift; for w; do ! LC_ALL=C grep -qaF -e "$w" "$f" || echo "$w"; done'
 
@@ -253,7 +262,7 @@ def read_options(host: Host, build: Build, text: str) -> bytes:
 
     The file is a pipe, which is made by the user that reads it: values appear in no command line.
     """
-    asked = ("--defaults-file=/dev/stdin", "--loose-log-error-verbosity=3", "--verbose", "--help")
+    asked = ("--defaults-file=/dev/stdin", "--loose-log-error-verbosity=3", *_help(build))
     argv = ("sh", "-c", 'cat | "$@"', "read", str(build.mysqld), *asked)
     return _as_nobody(host, *argv, stdin=text.encode()).stderr
 

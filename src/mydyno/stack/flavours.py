@@ -149,7 +149,7 @@ class Flavour:
 
     `mark` is the word, in lower case, by which its ``--version`` line is recognised.  `quirks` are
     those of the `oldest` version that is supported, and `since` maps a version to the fields that
-    differ from it on.  What is known of its `kin` holds for it too.  Results show the `warning`.
+    differ from it on.  What is known of its `kin` holds for it too.
     """
 
     title: str
@@ -160,7 +160,6 @@ class Flavour:
     quirks: Quirks
     since: Mapping[Version, Mapping[str, Any]] = field(default_factory=dict)
     kin: str = ""
-    warning: str = ""
     usual: Usual = Usual()
 
     def at(self, version: Version) -> Quirks:
@@ -301,7 +300,6 @@ _PERCONA = replace(
     title="Percona Server",
     mark="percona",
     kin="mysql",
-    warning="Percona Server is supported from its documentation, but not tested",
 )
 
 

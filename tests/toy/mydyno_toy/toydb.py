@@ -14,5 +14,4 @@ FLAVOUR = replace(
     quirks=MARIADB.at((10, 11)),
     since={},
     kin="mariadb",
-    warning="ToyDB is a toy",
 )

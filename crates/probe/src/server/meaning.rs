@@ -36,6 +36,7 @@ const GAUGES: &[&str] = &[
     "innodb_encryption_rotation_estimated_iops",
     "innodb_ibuf_free_list",
     "innodb_num_open_files",
+    "innodb_oldest_view_low_limit_trx_id", // of Percona Server; a transaction's number
     "innodb_purge_undo_no",
     "innodb_redo_log_uuid",
     "max_tmp_space_used",
