@@ -116,6 +116,16 @@ def test_what_was_set_at_run_time_is_found_and_named(server):
     assert "trx-commit-weak" not in rules_of(audited(server.place.admin, "--watch", "0s"))
 
 
+def test_sessions_that_may_flush_less_are_noted_on_percona(running):
+    server, name = watched(running, PERCONA), "innodb_use_global_flush_log_at_trx_commit"
+    server.query(f"SET GLOBAL {name} = OFF")
+    try:
+        assert "sessions-choose-flush" in rules_of(audited(server.place.admin, "--watch", "0s"))
+    finally:
+        server.query(f"SET GLOBAL {name} = ON")
+    assert "sessions-choose-flush" not in rules_of(audited(server.place.admin, "--watch", "0s"))
+
+
 def test_advice_becomes_a_campaign_that_plan_accepts(server, tmp_path):
     spec = tmp_path / "db1.toml"
     server.query("SET GLOBAL sort_buffer_size = 67108864")
