@@ -18,9 +18,12 @@ NAMES = sorted(known_limits())
 TIED = 0.02  # of the best: ranks so near say nothing
 
 
-def found(name, which):
+def found(name, which, means=()):
+    """Return what a case's figures suggest, some of its `means` being others."""
     case = json.loads((HERE / name / f"{which}.json").read_text())
-    figures = Figures(case["means"], case.get("spread", {}), case.get("rise", {}))
+    figures = Figures(
+        {**case["means"], **dict(means)}, case.get("spread", {}), case.get("rise", {})
+    )
     made = account(figures.means, case["n"])
     assert made is not None
     return suspects(LoadEvidence.of(figures, made))
@@ -62,6 +65,33 @@ def test_flushes_that_the_kernel_does_not_count_could_not_be_seen():
     suspicion = found("latches", "counter-lvm")
     assert "flush_latency" in {one.limit for one in suspicion.unseen}
     assert suspicion.answer not in {"latches", "flush_latency"}
+
+
+def test_tables_on_disk_that_are_few_do_not_hide_full_cpus():
+    few = {"status.questions": 5000.0, "status.created_tmp_disk_tables": 55.0}
+    suspicion = found("server_cpu", "evidence", few)
+    assert suspicion.answer == "server_cpu"
+    ranks = {one.limit: one.expected for one in suspicion.suspects}
+    assert ranks.get("temporary_tables", 0.0) < 0.25
+    many = few | {"status.created_tmp_disk_tables": 500.0}
+    assert found("server_cpu", "evidence", many).answer == "temporary_tables"
+
+
+def test_one_commit_of_a_group_waits_for_the_replica():
+    """MySQL counts the wait of the one that leads, all others of its group wait for a latch."""
+    waits = {"status.rpl_semi_sync_master_tx_wait_time": 0.9e6}
+    assert found("semi_sync", "evidence", waits).answer == "semi_sync"
+
+
+def test_the_bytes_of_a_burst_are_known_by_its_own_cap():
+    bursting = {"disk.cap_bytes": 125e6, "disk.read_bytes": 168e6, "disk.write_bytes": 0.0}
+    limits = [
+        {one.limit for one in found("disk_bytes", "evidence", bursting | burst).suspects}
+        for burst in ({"disk.burst_bytes": 170e6}, {"disk.burst_bytes": 340e6})
+    ]
+    assert ["disk_bytes" in named for named in limits] == [True, False]
+    uncapped = found("disk_bytes", "evidence", {"disk.cap_bytes": 0.0, "disk.uncapped": 1.0})
+    assert "disk_bytes" not in {one.limit for one in (*uncapped.suspects, *uncapped.unseen)}
 
 
 def test_every_folder_is_of_a_limit():

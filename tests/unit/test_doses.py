@@ -139,6 +139,8 @@ def test_a_setting_that_is_relief_already_is_not_tried():
         ("innodb_flush_log_at_trx_commit", "1", True),
         ("innodb_flush_log_at_trx_commit", "0", False),
         ("innodb_flush_log_at_trx_commit", "3", True),
+        ("sync_binlog", "1", True),
+        ("sync_binlog", "0", False),
         ("sort_buffer_size", "2M", True),
         ("sort_buffer_size", "64K", False),
         ("tmp_table_size", "16M", True),
@@ -149,6 +151,15 @@ def test_a_setting_that_is_relief_already_is_not_tried():
 def test_a_relief_is_on_the_relieving_side_of_what_the_treatment_has(setting, value, tried):
     found = campaign(settings=f'"mysqld.{setting}" = "{value}"').treatments
     assert any(name.startswith(f"try mysqld.{setting}=") for name in found) == tried
+
+
+def test_a_relief_leaves_what_is_larger_already():
+    """The larger one alone counts on MySQL 8; another server gets the smaller one raised."""
+    found = campaign(settings='"mysqld.tmp_table_size" = "256M"').treatments
+    arm = found["try mysqld.tmp_table_size=64M"]
+    assert arm["db/mysqld.tmp_table_size"] == "256M"
+    assert arm["db/mysqld.max_heap_table_size"] == "64M"
+    assert "try mysqld.sync_binlog=0" not in found  # which of the defaults it has is not known
 
 
 def test_a_larger_thread_pool_is_tried_where_there_is_one():

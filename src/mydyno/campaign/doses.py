@@ -34,6 +34,7 @@ from mydyno.diagnose.elasticity import (
     all_refuted,
     proofs,
 )
+from mydyno.diagnose.suspects import TOGETHER
 from mydyno.lab import bursts
 from mydyno.model import (
     Durability,
@@ -90,16 +91,16 @@ _TITLES = {
     ALL: "all of these at once",
 }
 _COMMIT, _SORT = "mysqld.innodb_flush_log_at_trx_commit", "mysqld.sort_buffer_size"
+_SYNC = "mysqld.sync_binlog"
 TRY = "try "  # how the treatments that take a suspected limit away are named
 # Settings that show their entire effect at once, by what they relieve; never kept.  All but the
 # buffer for sorts relieve by a larger value; a log that is never flushed gains nothing from 2.
 RELIEFS = {
     _COMMIT: "2",
+    _SYNC: "0",
     _SORT: "256K",
     "mysqld.tmp_table_size": "64M",
 }
-# All servers but MySQL from 8.0 on use the smaller of the two.
-_WITH = {"mysqld.tmp_table_size": "mysqld.max_heap_table_size"}
 _POOLED = ("db/mysqld.thread_handling", "pool-of-threads")
 _OF_POOL = {"mysqld.thread_pool_size": "64"}  # no other server knows the variable
 _MOST = 4  # doses that are tried at first
@@ -115,7 +116,7 @@ def title(dose: str) -> str:
         key, _, value = dose.removeprefix(TRY).partition("=")
         kind, bare = kind_of(key)
         weaker = kind.durability(bare, "", value, split({})) is Durability.WEAKER
-        both = f" and {_WITH[key]}" if key in _WITH else ""
+        both = f" and {TOGETHER[key]}" if key in TOGETHER else ""
         return f"{key}{both} = {value}{', which weakens durability' if weaker else ''}"
     return _TITLES.get(dose, dose)
 
@@ -412,17 +413,19 @@ def _reliefs(own: Settings) -> dict[str, dict[str, str]]:
     if "%" in own.get(full_key("link", "rate"), ""):
         return {}
     pool = _OF_POOL if _POOLED in own.items() else {}
-    both = {key: {f"db/{one}" for one in (key, _WITH.get(key, key))} for key in RELIEFS | pool}
-    return {
-        f"{TRY}{key}={value}": dict.fromkeys(sorted(both[key]), value)
-        for key, value in (RELIEFS | pool).items()
-        if any(_relieves(key, own.get(one), value) for one in both[key])
-    }
+    found = {}
+    for key, value in (RELIEFS | pool).items():
+        both = sorted({f"db/{one}" for one in (key, TOGETHER.get(key, key))})
+        if differs := [one for one in both if _relieves(key, own.get(one), value)]:
+            found[f"{TRY}{key}={value}"] = dict.fromkeys(differs, value)
+    return found
 
 
 def _relieves(key: str, own: str | None, value: str) -> bool:
     """Return whether a value relieves beside the treatment's own, None for a default."""
     present = normalise(own or "")
+    if key == _SYNC:  # its default depends on the server
+        return own is not None and present != "0"
     if not present.isdigit():
         return own is None
     if key == _COMMIT:

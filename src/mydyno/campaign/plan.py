@@ -170,9 +170,7 @@ class Campaign:
 
     def stop(self, trial: Trial, history: Sequence[Outcome]) -> Stop:
         """Return the rule that ends the trial that follows `history`."""
-        if trial.soak and self.soak:
-            return self.soak.stop
-        return self.stops.of(trial, history)
+        return self.soak.stop if trial.soak and self.soak else self.stops.of(trial, history)
 
     @property
     def digest(self) -> str:

@@ -96,10 +96,7 @@ def why(
             "name a run directory (mydyno why demo-run), or a running server "
             "(mydyno why --live --server-defaults FILE)"
         )
-    if directory is None:
-        found = [_live(server_defaults, seconds)]
-    else:
-        found = _of_run(directory, treatment)
+    found = _of_run(directory, treatment) if directory else [_live(server_defaults, seconds)]
     print_result(found, lambda: render_limits(found, width()), json=json)
 
 

@@ -74,18 +74,22 @@ class LoadEvidence:
         return _over(self.total("disk.reads", "disk.writes"), self.get("disk.cap_ios"))
 
     def ios_of_cap(self) -> float | None:
-        """Return the disk's I/Os a second over its cap, that of a burst where it has credits."""
-        base, burst = self.ios_of_base(), self.ratio("disk.burst_ios", "disk.cap_ios")
-        return base / burst if base and burst and base > BURSTS else base
+        """Return the disk's I/Os a second over its cap, that of a burst where it has credits.
+
+        0 for a disk without a cap, None where that is not known.
+        """
+        return self._of_cap("ios", self.total("disk.reads", "disk.writes"))
 
     def bytes_of_cap(self) -> float | None:
-        """Return the disk's bytes a second over their cap, None where that is not known.
+        """Return the disk's bytes a second over their cap, as `ios_of_cap`."""
+        return self._of_cap("bytes", self.total("disk.read_bytes", "disk.write_bytes"))
 
-        That of a burst is not.
-        """
-        done = self.total("disk.read_bytes", "disk.write_bytes")
-        found = _over(done, self.get("disk.cap_bytes"))
-        return found if found is None or found <= BURSTS else None
+    def _of_cap(self, unit: str, done: float | None) -> float | None:
+        if self.get("disk.uncapped"):
+            return 0.0
+        base = _over(done, self.get(f"disk.cap_{unit}"))
+        burst = self.ratio(f"disk.burst_{unit}", f"disk.cap_{unit}")
+        return base / burst if base and burst and base > BURSTS else base
 
     def link_used(self) -> float | None:
         """Return the busier direction's bytes over the link's speed, None where that is unknown."""
@@ -105,6 +109,8 @@ def _over(done: float | None, cap: float | None) -> float | None:
 BURSTS = 1.15  # of the base rate: what is more is from credits
 
 Value = Callable[[LoadEvidence], float | None]
+# All servers but MySQL from 8.0 on use the smaller of the two.
+TOGETHER = {"mysqld.tmp_table_size": "mysqld.max_heap_table_size"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -257,9 +257,7 @@ def available(host: Host) -> str:
     missing = [tool for tool in _TOOLS if host.run(Action(("which", tool))).returncode]
     if missing:
         return f"{', '.join(missing)} not found; install util-linux, procps and coreutils."
-    if not os.access(binary(), os.X_OK):
-        return _NOT_BUILT
-    return ""
+    return "" if os.access(binary(), os.X_OK) else _NOT_BUILT
 
 
 def classes(*, json: bool) -> str:

@@ -8,7 +8,7 @@ from mydyno.diagnose import Diagnosis, Proof, Seen, Suspect
 from mydyno.diagnose.account import STATES
 from mydyno.diagnose.diagnosis import A_LIMIT, LIVE, THE_LIMIT, TIMES, UNDECIDED, Gain
 from mydyno.diagnose.elasticity import MOST_STALLED, blocks_to_decide
-from mydyno.diagnose.suspects import IDLE
+from mydyno.diagnose.suspects import IDLE, TOGETHER
 from mydyno.report import units
 from mydyno.report.charts import Axis, AxisTick, Table
 from mydyno.report.units import wrapped
@@ -23,7 +23,7 @@ _KEYS = {  # the setting that has more of what a dose has less of
     "link.rate": "link.rate",
     "link.delay": "link.delay",
     "cgroup.cpu": "cgroup.cpu",
-    **dict.fromkeys(("disk.rate", "disk.read_latency", "disk.flush_latency"), "disk.class"),
+    "disk.rate": "disk.class",  # latencies are a lab's own, which no class has
 }
 _MOST_BLOCKS = 60  # that are worth advising: half an hour and more
 _ENDLESS = 10_000  # characters of a line that a browser breaks
@@ -333,7 +333,8 @@ def _suspects(one: Diagnosis, width: int) -> list[str]:
 def _compare(one: Diagnosis, key: str) -> str:
     """Return the command that compares a setting with what it is now."""
     of = "" if one.workload == LIVE else f" -t {shlex.quote(one.treatment)}"
-    return f"compare it: mydyno run SPEC{of} --try {key}=VALUE"
+    both = " ".join(f"--try {one}=VALUE" for one in dict.fromkeys((key, TOGETHER.get(key, key))))
+    return f"compare it: mydyno run SPEC{of} {both}"
 
 
 def _because(suspect: Suspect) -> str:

@@ -287,8 +287,7 @@ def panels(result: Result) -> list[Panel]:
     found = [c for t in trials for c in t.curves if c.name in names]
     unit = found[0].unit if found else "/s"
     work = Panel("work", title, unit, ((WORK, title[:1].lower() + title[1:]),))
-    tail = Panel("tail", units.heading(TAIL), "s", ((TAIL, "p99"),))
-    return [work, tail, *MACHINE]
+    return [work, Panel("tail", units.heading(TAIL), "s", ((TAIL, "p99"),)), *MACHINE]
 
 
 def of_trial(trial: TrialView, work: str) -> dict[str, Curve]:

@@ -229,12 +229,11 @@ class Instance:
 
     def ready(self, *, timeout_s: float = 60.0, _argv: tuple[str, ...] = ()) -> None:
         """Return when the server answers a query; raise `HostError` if it ends or takes longer."""
-        end = time.monotonic() + timeout_s
-        words: str | None = ""
+        end, words = time.monotonic() + timeout_s, ""
         while time.monotonic() < end:
             if self.pid == 0:
                 raise HostError(self._refusal("refused to start under its settings"))
-            if (words := self._unanswered(_argv or self.client, end - time.monotonic())) is None:
+            if not (words := self._unanswered(_argv or self.client, end - time.monotonic())):
                 return
             time.sleep(_STEP_S)
         raise HostError(self._refusal(f"does not answer after {timeout_s:g} s{words}"))
@@ -309,12 +308,12 @@ class Instance:
             ensure_authority(self.host, home.tls, self.identity)
         return place.server_options(self.build, home.tls, asked)
 
-    def _unanswered(self, argv: tuple[str, ...], patience_s: float) -> str | None:
+    def _unanswered(self, argv: tuple[str, ...], patience_s: float) -> str:
         if self.host.run(Action(("test", "-S", str(self.place.socket)))).returncode:
             return ", no socket yet"
         done = self.host.run(Action(argv, b"SELECT 1;\n"), timeout_s=max(1.0, patience_s))
         words = " ".join(done.stderr.decode(errors="replace").split())
-        return f", its client: {words[-300:]}" if done.returncode else None
+        return f", its client: {words[-300:]}" if done.returncode else ""
 
     def _refusal(self, what: str) -> str:
         lines = self.error_tail(_LOG_LINES)

@@ -425,6 +425,4 @@ def _row(
 
 
 def _estimate(logs: Sequence[float], response: str) -> Estimate | None:
-    if not logs:
-        return None
-    return Estimate(exp(sum(logs) / len(logs)), unit_of(response))
+    return Estimate(exp(sum(logs) / len(logs)), unit_of(response)) if logs else None

@@ -6,18 +6,12 @@ A rate that stays flat under a queue shows no cap: that of a slow disk does, too
 from mydyno.diagnose.account import JOURNAL, LOG, READ, WRITE
 from mydyno.diagnose.suspects import Limit, LoadEvidence, Sign, figure, share
 
-
-def _capped(evidence: LoadEvidence) -> float | None:
-    """Return the share of the cap that is used, None for a disk of unknown cap."""
-    return 0.0 if evidence.get("disk.uncapped") else evidence.ios_of_cap()
-
-
 LIMIT = Limit(
     "disk_ios",
     "the disk's I/Os per second",
     (READ, WRITE, LOG, JOURNAL),
     signs=(
-        Sign("I/Os of the disk of their cap", _capped, 0.9, "ratio"),
+        Sign("I/Os of the disk of their cap", LoadEvidence.ios_of_cap, 0.9, "ratio"),
         figure("disk.weighted_s", 2.0, "I/Os waiting"),
         share(0.2, READ, WRITE, LOG, JOURNAL),
     ),

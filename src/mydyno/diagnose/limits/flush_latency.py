@@ -35,5 +35,5 @@ LIMIT = Limit(
         Sign("mean time of a flush", _mean_s, 0.0005, "s"),
     ),
     against=(summed("time in flushes", ["disk.flush_s"], 0.2, "s/s", below=True),),
-    doses=("disk.flush_latency", "mysqld.innodb_flush_log_at_trx_commit"),
+    doses=("disk.flush_latency", "mysqld.innodb_flush_log_at_trx_commit", "mysqld.sync_binlog"),
 )

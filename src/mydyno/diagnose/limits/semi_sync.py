@@ -15,5 +15,5 @@ LIMIT = Limit(
     "semi-synchronous replication",
     (LATCH,),
     signs=(Sign("time in waits for a replica", _waits, 0.1, "s/s"),),
-    most=lambda evidence: (_waits(evidence) or 0.0) / evidence.account.n,
+    most=lambda evidence: min(1.0, _waits(evidence) or 0.0),  # one waits for its group of commits
 )

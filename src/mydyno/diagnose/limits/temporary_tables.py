@@ -1,8 +1,10 @@
 """Temporary tables and sorts are written to disk."""
 
 from mydyno.diagnose.account import CPU, LATCH, TEMPORARY, WRITE
-from mydyno.diagnose.suspects import Limit, LoadEvidence, Sign, share, summed
+from mydyno.diagnose.suspects import Limit, LoadEvidence, Sign, costing, share, summed
 
+# What one costs at most, in statements: 14 where MariaDB 10.11 did 1.9 times as many without.
+_COST = 20.0
 _MADE = ("status.created_tmp_disk_tables", "status.sort_merge_passes")
 
 
@@ -21,4 +23,5 @@ LIMIT = Limit(
         share(0.05, TEMPORARY, WRITE, CPU, LATCH),
     ),
     doses=("mysqld.tmp_table_size",),
+    most=costing(_COST, _of_statements),
 )
